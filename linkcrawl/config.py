@@ -1,0 +1,201 @@
+"""The typed settings of a crawl: read once from Scrapy's settings, validated, and passed on as plain values.
+
+Every LINKCRAWL_ name that exists is a row of `KNOWN`; a name that is not there is refused (`ConfigError`), so a
+typing error can't silently change how polite a crawl is. docs/reference/settings.md is compared with it by a test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from linkcrawl import __version__
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class ConfigError(Exception):
+    """The configuration or the input is unusable. Its text is one line that names the setting and what would work."""
+
+
+@frozen
+class Known:
+    """A setting of ours: its default, whether the environment may set it, and what it is for (one line)."""
+
+    default: Any
+    environment: bool
+    about: str
+
+
+KNOWN: dict[str, Known] = {
+    "LINKCRAWL_STORE": Known("sqlite:///linkcrawl.db", True, "where links, records and host memory are kept"),
+    "LINKCRAWL_CONTACT": Known(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
+    "LINKCRAWL_PRODUCT": Known("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
+    "LINKCRAWL_POLICIES": Known(None, True, "path of the policy file (TOML)"),
+    "LINKCRAWL_ALLOWED_NETWORKS": Known([], False, "CIDRs exempt from the address guard, a list or with commas"),
+    "LINKCRAWL_MAX_REDIRECTS": Known(10, False, "redirects followed in one chain"),
+    "LINKCRAWL_TIMEOUT": Known(30.0, False, "seconds for one request, from connecting to the last header"),
+    "LINKCRAWL_PATIENCE": Known(300.0, False, "seconds to wait for a silenced host, or for a lost store"),
+    "LINKCRAWL_CA_BUNDLE": Known(None, True, "file of certificate authorities, instead of the system's"),
+    "LINKCRAWL_ROBOTS_TTL": Known(3600.0, False, "seconds before a robots.txt is read again"),
+    "LINKCRAWL_MAX_WAITING": Known(20000, False, "checks held in memory because their next hop waits for its host"),
+    "LINKCRAWL_REJECTS": Known("rejects.jsonl", False, "file that rejected seed lines are added to"),
+}
+
+
+@frozen(kw_only=True)
+class Config:
+    """What a crawl is told, as plain typed values. Seconds, unless a name says otherwise."""
+
+    store: str
+    contact: str
+    product: str
+    policies: Path | None
+    allowed_networks: tuple[Network, ...]
+    max_redirects: int
+    timeout: float
+    patience: float
+    ca_bundle: Path | None
+    robots_ttl: float
+    max_waiting: int
+    rejects: Path
+    delay: float
+    target_concurrency: float
+    max_adaptive_delay: float
+    concurrent_requests: int
+
+    @property
+    def user_agent(self) -> str:
+        """`linkcrawl/0.1.0 (+https://…)` or `(…; mailto:…)`: product token, version, and whom to write to."""
+        about = f"+{self.contact}" if self.contact.startswith(("http://", "https://")) else self.contact
+        return f"{self.product}/{__version__} ({about})"
+
+    @property
+    def sender(self) -> str:
+        """The From header (RFC 9110, 10.1.2): the bare e-mail address, or the contact URL where there is none."""
+        return self.contact.removeprefix("mailto:")
+
+    @property
+    def crawler(self) -> str:
+        """Product, version and a fingerprint of whatever changes verdicts or pace; stored in every record."""
+        told = {
+            "max_redirects": self.max_redirects,
+            "timeout": self.timeout,
+            "delay": self.delay,
+            "target_concurrency": self.target_concurrency,
+            "max_adaptive_delay": self.max_adaptive_delay,
+            "product": self.product,
+        }
+        digest = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=4).hexdigest()
+        return f"linkcrawl/{__version__} {digest}"
+
+
+def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Config:
+    """The typed settings of Scrapy's `settings` (which already hold the environment's, see settings.py).
+
+    Raises ConfigError for an unknown LINKCRAWL_ name or a value that can't be used. `need_contact` is False for
+    commands that send nothing.
+    """
+    _refuse_unknown(settings)
+    return Config(
+        store=_text(settings, "LINKCRAWL_STORE"),
+        contact=_contact(settings, need_contact),
+        product=_product(settings),
+        policies=_file(settings, "LINKCRAWL_POLICIES"),
+        allowed_networks=_networks(settings),
+        max_redirects=int(_number(settings, "LINKCRAWL_MAX_REDIRECTS", least=0, whole=True)),
+        timeout=_number(settings, "LINKCRAWL_TIMEOUT", least=0.1),
+        patience=_number(settings, "LINKCRAWL_PATIENCE", least=0),
+        ca_bundle=_file(settings, "LINKCRAWL_CA_BUNDLE"),
+        robots_ttl=_number(settings, "LINKCRAWL_ROBOTS_TTL", least=1),
+        max_waiting=int(_number(settings, "LINKCRAWL_MAX_WAITING", least=1, whole=True)),
+        rejects=Path(_text(settings, "LINKCRAWL_REJECTS")),
+        delay=_number(settings, "DOWNLOAD_DELAY", least=0),
+        target_concurrency=_number(settings, "AUTOTHROTTLE_TARGET_CONCURRENCY", least=0.001),
+        max_adaptive_delay=_number(settings, "AUTOTHROTTLE_MAX_DELAY", least=0),
+        concurrent_requests=int(_number(settings, "CONCURRENT_REQUESTS", least=0, whole=True)),
+    )
+
+
+def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+    for name in [*settings, *os.environ]:
+        if not name.startswith("LINKCRAWL_"):
+            continue
+        if name not in KNOWN:
+            raise ConfigError(f"{name}: no such setting; there are {', '.join(sorted(KNOWN))}")
+
+
+def _text(settings: Mapping[str, Any], name: str) -> str:
+    value = settings[name]
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{name}: {value!r} is empty or not text; {KNOWN[name].default!r} would work")
+    return value.strip()
+
+
+def _number(settings: Mapping[str, Any], name: str, *, least: float, whole: bool = False) -> float:
+    value = settings[name]
+    try:
+        number = int(value) if whole else float(value)
+    except (TypeError, ValueError):
+        kind = "a whole number" if whole else "a number"
+        raise ConfigError(f"{name}: {value!r} is not {kind}") from None
+    if not least <= number < float("inf"):
+        raise ConfigError(f"{name}: {value!r} is out of range; at least {least:g} would work")
+    return number
+
+
+def _file(settings: Mapping[str, Any], name: str) -> Path | None:
+    value = settings[name]
+    if value in (None, ""):
+        return None
+    path = Path(value)
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise ConfigError(f"{name}: {str(value)!r} can't be read; the path of a readable file would work")
+    return path
+
+
+def _contact(settings: Mapping[str, Any], needed: bool) -> str:
+    value = str(settings["LINKCRAWL_CONTACT"] or "").strip()
+    if not value:
+        if needed:
+            raise ConfigError(
+                "LINKCRAWL_CONTACT: not set; a URL or an e-mail address that administrators can write to is needed, "
+                "such as https://example.org/crawler or mailto:crawler@example.org"
+            )
+        return ""
+    is_url = re.fullmatch(r"https?://[!-~]+", value)
+    is_mail = re.fullmatch(r"(mailto:)?[^@\s()<>,;:\"]+@[^@\s()<>,;:\"]+", value)
+    if not (is_url or is_mail) or not value.isascii():
+        raise ConfigError(f"LINKCRAWL_CONTACT: {value!r} is neither a URL nor an e-mail address")
+    return value
+
+
+def _product(settings: Mapping[str, Any]) -> str:
+    value = _text(settings, "LINKCRAWL_PRODUCT")
+    if not re.fullmatch(r"[A-Za-z_-]+", value):
+        raise ConfigError(
+            f"LINKCRAWL_PRODUCT: {value!r} can't be a product token; letters, - and _ would work (RFC 9309, 2.2.1)"
+        )
+    return value
+
+
+def _networks(settings: Mapping[str, Any]) -> tuple[Network, ...]:
+    value = settings["LINKCRAWL_ALLOWED_NETWORKS"]
+    parts = value.split(",") if isinstance(value, str) else list(value or ())
+    networks = []
+    for part in filter(None, (str(part).strip() for part in parts)):
+        try:
+            networks.append(ipaddress.ip_network(part, strict=False))
+        except ValueError:
+            raise ConfigError(
+                f"LINKCRAWL_ALLOWED_NETWORKS: {part!r} is not a network; 192.0.2.0/24 would work"
+            ) from None
+    return tuple(networks)
