@@ -160,12 +160,17 @@ class LinkState:
 
 @frozen(kw_only=True)
 class DueLink:
-    """A link whose time to be checked has come, with all that its check needs to know."""
+    """A link whose time to be checked has come, with all that its check needs to know.
+
+    `next_check_at` is since when it has been due (stores.NEVER for a link that was never checked): with priority
+    and id it is the link's place in the order of `Store.due`, and stays so when the link has moved on.
+    """
 
     id: int | str
     url: str
     host: str
     priority: int = 0
+    next_check_at: float = 0.0
     collections: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     expected_mime: str | None = None
