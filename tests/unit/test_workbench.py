@@ -1,0 +1,205 @@
+"""The workbench on a virtual clock: no gate goes early, none waits in vain, none is forgotten."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linkcrawl.frontier.workbench import Lane, Place, Workbench
+
+
+def names(bench: Workbench[str], now: float) -> list[str]:
+    """Everything that may go now, by task."""
+    out = []
+    while (taken := bench.take(now)) is not None:
+        out.append(taken[1])
+    return out
+
+
+def test_a_gate_hands_out_one_task_until_it_is_released():
+    bench: Workbench[str] = Workbench()
+    gate = bench.gate("a")
+    bench.offer(gate, "1")
+    bench.offer(gate, "2")
+    assert names(bench, 0) == ["1"]
+    assert bench.next_wake() is None
+    bench.release(gate, 5)
+    assert names(bench, 4.999) == []
+    assert bench.next_wake() == 5
+    assert names(bench, 5) == ["2"]
+
+
+def test_hops_go_before_on_demand_links_and_those_before_others():
+    bench: Workbench[str] = Workbench()
+    gate = bench.gate("a")
+    for lane in (Lane.LINK, Lane.ON_DEMAND, Lane.HOP):
+        bench.offer(gate, lane.name, lane=lane)
+    bench.offer(gate, "put back", lane=Lane.LINK, first=True)
+    order = []
+    for now in range(4):
+        order += names(bench, now)
+        bench.release(gate, now)
+    assert order == ["HOP", "ON_DEMAND", "put back", "LINK"]
+
+
+def test_a_gate_waits_for_its_first_wake():
+    bench: Workbench[str] = Workbench()
+    bench.offer(bench.gate("a", wake=3), "1")
+    assert names(bench, 2) == []
+    assert bench.next_wake() == 3
+    assert names(bench, 3) == ["1"]
+
+
+def test_the_gate_with_the_most_time_of_work_left_goes_first():
+    bench: Workbench[str] = Workbench()
+    for name, delay, backlog in (("small", 1, 3), ("large", 1, 50), ("slow", 60, 2)):
+        gate = bench.gate(name)
+        gate.delay, gate.backlog = delay, backlog
+        bench.offer(gate, name)
+    assert names(bench, 0) == ["slow", "large", "small"]
+
+
+def test_a_silenced_gate_that_was_ready_waits_again():
+    bench: Workbench[str] = Workbench()
+    gate = bench.gate("a")
+    bench.offer(gate, "1")
+    other = bench.gate("b")
+    bench.offer(other, "2")
+    assert bench.take(0) is not None
+    left = next(g for g in (gate, other) if g.place is not Place.IN_FLIGHT)
+    bench.retime(left, 10)
+    assert names(bench, 9) == []
+    assert len(names(bench, 10)) == 1
+
+
+def test_a_clock_spaces_tasks_over_gates_start_to_start():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("collection", 2.0)
+    for name in "abc":
+        bench.offer(bench.gate(name), name, clocks=("collection",))
+    went = {}
+    for tick in range(100):
+        now = tick / 10
+        for task in names(bench, now):
+            went[task] = now
+    assert sorted(went.values()) == [0, 2, 4]
+
+
+def test_a_task_that_a_clock_holds_back_lets_others_of_its_gate_pass():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("collection", 10.0)
+    bench.offer(bench.gate("a"), "first", clocks=("collection",))
+    assert names(bench, 0) == ["first"]
+    gate = bench.gate("b")
+    bench.offer(gate, "held", clocks=("collection",))
+    bench.offer(gate, "free")
+    assert names(bench, 1) == ["free"]
+    bench.release(gate, 2)
+    assert names(bench, 2) == []
+    assert bench.next_wake() == 10
+    assert names(bench, 10) == ["held"]
+
+
+def test_a_woken_gate_that_takes_another_task_passes_the_clocks_turn_on():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("collection", 10.0)
+    bench.offer(bench.gate("first"), "first", clocks=("collection",))
+    assert names(bench, 0) == ["first"]
+    for name in "ab":
+        bench.offer(bench.gate(name), name, clocks=("collection",))
+    assert names(bench, 1) == []
+    bench.offer(bench.gate("a"), "hop", lane=Lane.HOP)
+    bench.retime(bench.gate("a"), 10)
+    assert sorted(names(bench, 10)) == ["b", "hop"]
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> list[tuple[str, float, float, int, tuple[str, ...]]]:
+    """Gates with delay, service time, links, and the clocks of their links."""
+    count = draw(st.integers(1, 8))
+    number = st.floats(0.0, 5.0, allow_nan=False)
+    clocks = st.sampled_from([(), (), ("c1",), ("c2",), ("c1", "c2")])
+    return [(f"g{i}", draw(number), draw(number), draw(st.integers(1, 8)), draw(clocks)) for i in range(count)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(workloads(), st.integers(1, 4))
+def test_every_task_goes_once_and_no_delay_is_undercut(load, permits):
+    bench: Workbench[str] = Workbench()
+    clock_delays = {"c1": 1.5, "c2": 0.5}
+    for clock, delay in clock_delays.items():
+        bench.set_clock(clock, delay)
+    for name, delay, _, links, clocks in load:
+        gate = bench.gate(name)
+        gate.delay = delay
+        for i in range(links):
+            bench.offer(gate, f"{name}/{i}", clocks=clocks)
+    by_name = {name: (delay, service, clocks) for name, delay, service, _, clocks in load}
+    now, flying, went = 0.0, [], []
+    ended: dict[str, float] = {}
+    started: dict[str, float] = {}
+    while True:
+        while flying and flying[0][0] <= now:
+            end, name = heapq.heappop(flying)
+            ended[name] = end
+            bench.release(bench.gate(name), end + by_name[name][0])
+        while len(flying) < permits and (taken := bench.take(now)) is not None:
+            gate, task = taken
+            delay, service, clocks = by_name[gate.name]
+            assert now >= ended.get(gate.name, float("-inf")) + delay
+            assert gate.name not in [name for _, name in flying]
+            for clock in clocks:
+                assert now >= started.get(clock, float("-inf")) + clock_delays[clock]
+                started[clock] = now
+            went.append(task)
+            heapq.heappush(flying, (now + service, gate.name))
+        wake = bench.next_wake()
+        times = [flying[0][0]] if flying else []
+        if wake is not None and len(flying) < permits:
+            assert wake > now, "something may go, and nothing went"
+            times.append(wake)
+        if not times:
+            break
+        now = min(times)
+    assert Counter(went) == Counter({f"{name}/{i}": 1 for name, _, _, links, _ in load for i in range(links)})
+
+
+@pytest.mark.parametrize("hosts", [2000])
+def test_a_skewed_load_in_the_worst_order_ends_at_its_lower_bound(hosts):
+    """Links in host order, the largest host last, fewer permits than hosts: the largest host must not wait."""
+    bench: Workbench[str] = Workbench()
+    sizes = {f"h{i}": max(1, 4000 // (hosts - i)) for i in range(hosts)}
+    service, delay, permits = 0.05, 1.0, 200
+    for name, size in sizes.items():
+        gate = bench.gate(name)
+        gate.delay, gate.backlog = delay, size - 1
+        bench.offer(gate, name)
+    bound = max(
+        max((n - 1) * (delay + service) + service for n in sizes.values()), sum(sizes.values()) * service / permits
+    )
+    left = dict(sizes)
+    now, flying = 0.0, []
+    while True:
+        while flying and flying[0][0] <= now:
+            end, name = heapq.heappop(flying)
+            gate = bench.gate(name)
+            left[name] -= 1
+            if left[name]:
+                gate.backlog = left[name] - 1
+                bench.offer(gate, name)
+            bench.release(gate, end + delay)
+        while len(flying) < permits and (taken := bench.take(now)) is not None:
+            heapq.heappush(flying, (now + service, taken[0].name))
+        wake = bench.next_wake()
+        times = [flying[0][0]] if flying else []
+        if wake is not None and len(flying) < permits:
+            times.append(max(now, wake))
+        if not times:
+            break
+        now = min(times)
+    assert not any(left.values())
+    assert now <= 1.02 * bound
