@@ -1,0 +1,142 @@
+"""`make demo`: one complete crawl of a sample landscape on this machine, and what came of it.
+
+Everything is made anew in demo/out: the seeds, the store, the records, the crawl's log. Takes about half a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+from catalogue import seeds
+from landscape import HOSTS
+from rich.console import Console
+from rich.table import Table
+
+from linkcrawl.stores import open_store
+
+DEMO = Path(__file__).resolve().parent
+OUT = DEMO / "out"
+SEEDS, RECORDS, DATABASE = OUT / "seeds.jsonl", OUT / "checks.jsonl", OUT / "linkcrawl.db"
+CRAWL_LOG, SITE_LOG, REJECTS = OUT / "crawl.log", OUT / "site.jsonl", OUT / "rejects.jsonl"
+DELAY = 0.3
+SETTINGS = {
+    "LINKCRAWL_STORE": f"sqlite:///{DATABASE}",
+    "LINKCRAWL_CONTACT": "mailto:demo@example.org",
+    "LINKCRAWL_ALLOWED_NETWORKS": "127.0.0.0/8",  # loopback is refused otherwise, as every private address is
+    "LINKCRAWL_REJECTS": str(REJECTS),
+    "LINKCRAWL_TIMEOUT": "3",
+    "LINKCRAWL_PATIENCE": "20",
+    "DOWNLOAD_DELAY": str(DELAY),
+    "LOG_FILE": str(CRAWL_LOG),
+}
+
+
+@contextmanager
+def landscape() -> Iterator[int]:
+    """The sample web site in a process of its own, for as long as the block lasts; the port it listens on."""
+    command = [sys.executable, str(DEMO / "landscape.py"), str(SITE_LOG)]
+    # A session of its own: Ctrl-C is for the crawl, which may still want answers while it closes.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as site:
+        try:
+            assert site.stdout is not None
+            said = site.stdout.readline()
+            if not said:
+                sys.exit(site.wait())
+            yield json.loads(said)["port"]
+        finally:
+            site.terminate()
+
+
+def crawl() -> int:
+    """The crawl, as an operator would type it; its exit status."""
+    command = [sys.executable, "-m", "scrapy", "crawl", "resourceproxies", "-a", f"seeds={SEEDS}", "-O", str(RECORDS)]
+    for name, value in SETTINGS.items():
+        command += ["-s", f"{name}={value}"]
+    # What an operator has set for crawls of his own is not for the demo.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINKCRAWL_", "SCRAPY_"))}
+    process = subprocess.Popen(command, cwd=DEMO.parent, env=environment)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the crawl got it too, and ends in good order
+            continue
+
+
+def show_results(console: Console) -> None:
+    table = Table(title="What came of the links", title_justify="left")
+    for name in ("category", "reason", "status"):
+        table.add_column(name)
+    for name in ("links", "mean ms", "max ms"):
+        table.add_column(name, justify="right")
+    store = open_store(SETTINGS["LINKCRAWL_STORE"])
+    for line in sorted(store.status_table(), key=lambda line: (line.category, -line.count, line.reason)):
+        mean = "" if line.mean_ms is None else f"{line.mean_ms:.0f}"
+        slowest = "" if line.max_ms is None else str(line.max_ms)
+        table.add_row(line.category, line.reason, str(line.status or ""), str(line.count), mean, slowest)
+    store.close()
+    console.print(table)
+
+
+def show_pauses(console: Console) -> None:
+    """How polite the crawl was, by the servers' own log: pauses from the end of an answer to the next request."""
+    visits = defaultdict(list)
+    for line in SITE_LOG.read_text().splitlines():
+        visit = json.loads(line)
+        visits[visit["host"]].append((visit["started"], visit["ended"]))
+    table = Table(title="What the hosts saw", title_justify="left")
+    for name in ("host", "which", "requests", "shortest pause"):
+        table.add_column(name, justify="left" if name in ("host", "which") else "right")
+    for host in HOSTS:
+        times = sorted(visits[host.address])
+        pauses = [after[0] - before[1] for before, after in pairwise(times)]
+        shortest = f"{min(pauses):.2f} s" if pauses else ""
+        table.add_row(host.name, host.about, str(len(times)), shortest)
+    console.print(table)
+
+
+def show_files(console: Console) -> None:
+    rejected = len(REJECTS.read_text().splitlines()) if REJECTS.exists() else 0
+    files = {
+        RECORDS: f"{len(RECORDS.read_text().splitlines())} records, one JSON line for each link",
+        DATABASE: "the store: links, every check, what is known of hosts",
+        REJECTS: f"{rejected} seed lines that hold no link",
+        CRAWL_LOG: "the crawl's own log",
+    }
+    for path, about in files.items():
+        console.print(f"{os.path.relpath(path):26} {about}", highlight=False)
+
+
+def main() -> int:
+    console = Console()
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    with landscape() as port:
+        rows = list(seeds(port))
+        SEEDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        console.print(
+            f"Checking {len({row['url'] for row in rows})} links on {len(HOSTS)} hosts of a sample landscape "
+            f"on this machine, with at least {DELAY} s between two requests to a host …"
+        )
+        status = crawl()
+    if status != 0:
+        console.print(f"The crawl ended with exit status {status}; {os.path.relpath(CRAWL_LOG)} has more.")
+        return status
+    show_results(console)
+    show_pauses(console)
+    show_files(console)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
