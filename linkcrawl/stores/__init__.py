@@ -64,7 +64,8 @@ class Taken:
 class Narrow:
     """Which links a crawl takes: `-a collection=GLOB`, `-a host=GLOB`, `-a recheck=1` (also what is not due).
 
-    With `recheck`, links last checked before `recheck_before` (Unix seconds: the crawl's start) are taken.
+    With `recheck`, the links taken are those last checked before `recheck_before` (Unix seconds: the crawl's start)
+    or never, due or not; whatever was checked since is not taken again. Globs are as in Query.
     """
 
     collection: str | None = None
@@ -82,9 +83,13 @@ class HostBacklog:
 
 @frozen(kw_only=True)
 class Query:
-    """Which records to read. Times are Unix seconds, half open: since <= checked_at < until. Globs are
-    case-sensitive (`*`, `?`). `changed`: only where category, status or final URL differ from the check before.
-    `history`: every check ever made; else the latest of each link.
+    """Which records to read. Times are Unix seconds, half open: since <= checked_at < until.
+
+    `history`: every check in that time; else the latest in that time of each link, so that an export up to a moment
+    is the same whenever it is made. `category` and `changed` then choose among those: `changed` takes a record whose
+    category, status or final URL differ from the same link's check before it (of whatever time), and a link's first.
+    `collection`: of links that belong to such a collection now, even if they came into it after the check. Globs
+    are case-sensitive and know `*` (any text) and `?` (any one character) only.
     """
 
     since: float | None = None
@@ -139,18 +144,23 @@ class Store(Protocol):
         """Flush and let go; a clean end (see `mark_clean`) is the caller's to say."""
 
     def claim(self) -> None:
-        """Take the store for this crawl, for as long as the process lives. StoreBusy where another has it."""
+        """Take the store for this crawl, until `close` or the end of the process, a sudden one too. StoreBusy, with
+        who has it, where another has. Nothing else needs a claim: seeds, exports and reports go on beside a crawl."""
 
     def was_clean(self) -> bool:
-        """Whether the crawl before ended cleanly; True for a new store. From `claim` until `mark_clean`, an
-        end without warning leaves this False."""
+        """Whether the crawl before the one that claimed ended cleanly; True for a new store. From `claim` until
+        `mark_clean`, an end without warning leaves this False for the next."""
 
     def mark_clean(self) -> None:
         """Say that nothing was in flight when this crawl ended."""
 
     def add(self, entries: Sequence[Entry]) -> Taken:
-        """Keep links and resource proxies; known ones are left as they are (a link's priority is its largest).
-        All of the batch or nothing. The same mention twice is one proxy."""
+        """Keep links and resource proxies; known ones are left as they are, but for a link's priority, which is the
+        largest, and its expected media type, which is the first that was given. All of the batch or nothing.
+
+        A mention is one proxy however often it comes: same link, collection, record, resource type, expected media
+        type and provider. An empty text is the same as none. What no text can hold (lone surrogates) is kept as
+        U+FFFD, a number beyond 64 bits as the nearest that fits: here and in every other method."""
 
     def backlog(self, now: float, narrow: Narrow = Narrow()) -> list[HostBacklog]:
         """Hosts with due links, and how many; links with host "" (nothing to request) too."""
@@ -159,26 +169,28 @@ class Store(Protocol):
         self, host: str, now: float, limit: int, narrow: Narrow = Narrow(), after: DueLink | None = None
     ) -> list[DueLink]:
         """Due links of a host, larger priority first, then the longest due (never checked first of all), then
-        by id; strictly after `after` in that order."""
+        by id; strictly after `after` in that order, wherever that link itself has moved since."""
 
     def next_due_at(self, now: float) -> float | None:
         """When the next link that is not due yet will be; None where there is none."""
 
     def finish(self, finished: Sequence[Finished]) -> None:
         """Store the records and move their links on, all or nothing. A record whose (link, checked_at) is
-        stored already is not stored again."""
+        stored already is not stored again; one older than the link's last joins the history and moves nothing.
+        LookupError for a link that isn't in the store."""
 
     def hosts(self) -> Iterator[HostMemory]:
-        """All that is remembered of hosts."""
+        """All that is remembered of hosts, by host, streamed as `records` is."""
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         """Keep host memory, replacing what was kept of those hosts."""
 
     def records(self, query: Query = Query()) -> Iterator[Record]:
-        """Records by time, streamed; safe to read while a crawl writes."""
+        """Records by time, then in the order in which they were stored, streamed. They show the store at the moment
+        of the first `next`; writers aren't held up, and any thread may do the reading."""
 
     def proxies(self, link_id: int | str) -> list[Proxy]:
-        """The mentions of a link."""
+        """The mentions of a link, by collection, record and provider; none for a link that isn't there."""
 
     def latest(self, key: bytes) -> Record | None:
         """The latest record of the link with this key."""
@@ -187,7 +199,8 @@ class Store(Protocol):
         """The sums of now."""
 
     def status_table(self, collection: str | None = None) -> list[StatusLine]:
-        """Latest checks by category, reason and status, most first."""
+        """Latest checks by category, reason and status, most first; of the links of one collection where its name
+        (not a glob) is given. Times are over the checks that have one."""
 
     def collections(self) -> list[str]:
         """Names of all collections, sorted."""

@@ -1,0 +1,281 @@
+"""The store in one SQLite file: what one machine needs for a catalogue of millions of links.
+
+Writers and readers don't block each other (WAL); a crawl holds the store by a lock on a file beside it, which ends
+with the process, however that ends. The schema and its versions are in `sqlite_schema`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Record
+from linkcrawl.stores import (
+    Books,
+    Entry,
+    HostBacklog,
+    Narrow,
+    Proxy,
+    Query,
+    StatusLine,
+    StoreBusy,
+    StoreError,
+    StoreLost,
+    Taken,
+)
+from linkcrawl.stores import sqlite_reading as reading
+from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
+from linkcrawl.stores.sqlite_adding import Intake
+from linkcrawl.stores.sqlite_schema import connect, faults, open_file
+
+_RECORD_COLUMNS = ("link_id", *(name for name in RECORD_FIELDS if name != "url"))
+_ADD_RECORD = (
+    f"INSERT INTO records ({', '.join(_RECORD_COLUMNS)}) VALUES (:{', :'.join(_RECORD_COLUMNS)}) "
+    "ON CONFLICT (link_id, checked_at) DO NOTHING"
+)
+# A record that comes late (older than the link's last) joins the history and moves nothing.
+_MOVE_LINK = """
+UPDATE links
+SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_id = :record_id,
+    last_category = :category, attempt = :attempt, interval = :interval,
+    hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
+WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at)
+"""
+_REMEMBER = """
+INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, pace, robots) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (host) DO UPDATE SET head_useless_since = excluded.head_useless_since, last_end = excluded.last_end,
+    failing_since = excluded.failing_since, pace = excluded.pace, robots = excluded.robots
+"""
+_PROXIES = """
+SELECT collections.name AS collection, record, expected_mime, providers.name AS provider, resource_type, extra
+FROM proxies
+LEFT JOIN collections ON collections.id = collection_id
+LEFT JOIN providers ON providers.id = provider_id
+WHERE link_id = ?
+ORDER BY collection, record, provider, resource_type, expected_mime
+"""
+
+
+class SqliteStore:
+    """The store contract (linkcrawl.stores.Store) on one file."""
+
+    def __init__(self, path: str, db: sqlite3.Connection):
+        self._path = path
+        self._db = db
+        self._file = _identity(path)
+        self._intake = Intake()
+        self._lock: int | None = None
+        self._before_was_clean: bool | None = None
+
+    @classmethod
+    def open(cls, url: str) -> SqliteStore:
+        """The store of a URL `sqlite:///relative.db` or `sqlite:////absolute.db`. Raises StoreError."""
+        path = _path(url)
+        return cls(path, open_file(path))
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # -- one crawl at a time ------------------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        if self._lock is not None:
+            return
+        self._lock = _lock(f"{self._path}.lock")
+        self._before_was_clean = self._read_clean()
+        self._write_clean(False)
+
+    def was_clean(self) -> bool:
+        return self._read_clean() if self._before_was_clean is None else self._before_was_clean
+
+    def mark_clean(self) -> None:
+        self._write_clean(True)
+
+    def _read_clean(self) -> bool:
+        with faults(self._path):
+            row = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
+        return row is None or row["value"] == "1"
+
+    def _write_clean(self, clean: bool) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO meta (name, value) VALUES ('clean', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (str(int(clean)),),
+            )
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing. The write lock is taken first, so that what the block reads stays true."""
+        with faults(self._path):
+            if _identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
+                raise StoreLost(f"{self._path} was deleted or replaced while in use")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._intake.forget()
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def add(self, entries: Sequence[Entry]) -> Taken:
+        with self._transaction() as db:
+            return self._intake.add(db, entries)
+
+    def finish(self, finished: Sequence[Finished]) -> None:
+        with self._transaction() as db:
+            for check in finished:
+                _finish(db, check)
+
+    def remember(self, memories: Iterable[HostMemory]) -> None:
+        with self._transaction() as db:
+            db.executemany(
+                _REMEMBER,
+                (
+                    (
+                        text(memory.host),
+                        memory.head_useless_since,
+                        memory.last_end,
+                        memory.failing_since,
+                        to_json(dict(memory.pace)),
+                        to_json(dict(memory.robots)),
+                    )
+                    for memory in memories
+                ),
+            )
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def backlog(self, now: float, narrow: Narrow = Narrow()) -> list[HostBacklog]:
+        with faults(self._path):
+            return reading.backlog(self._db, now, narrow)
+
+    def due(
+        self, host: str, now: float, limit: int, narrow: Narrow = Narrow(), after: DueLink | None = None
+    ) -> list[DueLink]:
+        with faults(self._path):
+            return reading.due(self._db, text(host), now, limit, narrow, after)
+
+    def next_due_at(self, now: float) -> float | None:
+        with faults(self._path):
+            row = self._db.execute("SELECT min(next_check_at) FROM links WHERE next_check_at > ?", (now,)).fetchone()
+        moment: float | None = row[0]
+        return moment
+
+    def latest(self, key: bytes) -> Record | None:
+        with faults(self._path):
+            return reading.latest(self._db, key)
+
+    def proxies(self, link_id: int | str) -> list[Proxy]:
+        with faults(self._path):
+            rows = self._db.execute(_PROXIES, (link_id,)).fetchall()
+        return [
+            Proxy(
+                collection=row["collection"],
+                record=row["record"] or None,
+                expected_mime=row["expected_mime"] or None,
+                provider=row["provider"],
+                resource_type=row["resource_type"] or None,
+                extra={} if row["extra"] is None else from_json(row["extra"]),
+            )
+            for row in rows
+        ]
+
+    def books(self, now: float) -> Books:
+        with faults(self._path), self._snapshot() as db:
+            return reading.books(db, now)
+
+    def status_table(self, collection: str | None = None) -> list[StatusLine]:
+        with faults(self._path):
+            return reading.status_table(self._db, None if collection is None else text(collection))
+
+    def collections(self) -> list[str]:
+        with faults(self._path):
+            return sorted(row["name"] for row in self._db.execute("SELECT name FROM collections"))
+
+    def records(self, query: Query = Query()) -> Iterator[Record]:
+        with faults(self._path), self._snapshot() as db:
+            yield from reading.records(db, query)
+
+    def hosts(self) -> Iterator[HostMemory]:
+        with faults(self._path), self._snapshot() as db:
+            for row in db.execute("SELECT * FROM host_memory ORDER BY host"):
+                yield HostMemory(
+                    host=row["host"],
+                    head_useless_since=row["head_useless_since"],
+                    last_end=row["last_end"],
+                    failing_since=row["failing_since"],
+                    pace=from_json(row["pace"]),
+                    robots=from_json(row["robots"]),
+                )
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own that sees one moment, whatever is written meanwhile."""
+        with closing(connect(self._path, read_only=True)) as db:
+            db.execute("BEGIN")
+            yield db
+
+
+def _finish(db: sqlite3.Connection, check: Finished) -> None:
+    record = check.record
+    document = record_document(record) | {"link_id": record.link_id}
+    document["collections"] = to_json(document["collections"])
+    document["hops"] = to_json(document["hops"])
+    try:
+        added = db.execute(_ADD_RECORD, document)
+    except sqlite3.IntegrityError as fault:
+        if "FOREIGN KEY" not in str(fault):
+            raise
+        raise LookupError(f"a check has ended of link {record.link_id!r}, which is not in this store") from fault
+    if added.rowcount:
+        db.execute(_MOVE_LINK, document | state_document(check.state) | {"record_id": added.lastrowid})
+
+
+def _path(url: str) -> str:
+    """The absolute path, symbolic links resolved, so that one file has one lock whatever name it goes by."""
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path or path.startswith(":memory:") or any(char in path for char in "?#\0"):
+        raise StoreError(
+            f"LINKCRAWL_STORE: {url!r} is not understood; sqlite:///relative.db or sqlite:////absolute.db would work"
+        )
+    return os.path.realpath(path)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file it is that stands at a path; None where none does."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _lock(path: str) -> int:
+    """Hold the lock file for as long as this process lives; the number of the open file. Raises StoreError, and
+    StoreBusy where another process holds it. The file stays: removing it could free a lock that another holds."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as fault:
+        raise StoreError(f"LINKCRAWL_STORE: the lock file {path} can't be opened: {fault.strerror}") from fault
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        holder = os.read(lock, 32).decode("ascii", "replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreBusy(
+            f"LINKCRAWL_STORE: another crawl (process {holder}) holds this store ({path}): wait for its end, or stop it"
+        ) from fault
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
