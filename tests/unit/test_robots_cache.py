@@ -1,0 +1,164 @@
+"""What holds between two fetches of a robots.txt, and while it can't be had."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.check.outcome import Failure
+from linkcrawl.politeness.robots_cache import (
+    CLOSED_FOR,
+    ENTRY_COST,
+    GIVEN_UP_AFTER,
+    MAX_TTL,
+    MIN_TTL,
+    Access,
+    RobotsCache,
+)
+from linkcrawl.politeness.robots_fetch import Fetched, Standing
+
+HOME = "https://example.org"
+START = 1_800_000_000.0
+HOUR = 3600.0
+DAY = 86400.0
+
+
+def good(body: bytes = b"User-agent: *\nDisallow: /private", authority: str = HOME, max_age: float | None = None):
+    return Fetched(authority=authority, standing=Standing.FOUND, note="200", body=body, max_age=max_age)
+
+
+def bad(failure: Failure | None = None) -> Fetched:
+    return Fetched(authority=HOME, standing=Standing.UNREACHABLE, note="answered 503", failure=failure)
+
+
+def access(cache: RobotsCache, path: str, now: float) -> Access:
+    return cache.verdict(HOME, HOME + path, now).access
+
+
+def cache_of(*fetched: tuple[Fetched, float], ttl: float = HOUR) -> RobotsCache:
+    cache = RobotsCache("linkcrawl", ttl)
+    for result, now in fetched:
+        cache.take(result, now)
+    return cache
+
+
+def test_unknown_until_fetched_then_by_its_rules_until_its_time_is_over() -> None:
+    cache = RobotsCache("linkcrawl", HOUR)
+    assert access(cache, "/x", START) is Access.UNKNOWN
+    cache.take(good(), START)
+    assert access(cache, "/x", START + HOUR - 1) is Access.ALLOWED
+    assert access(cache, "/private/x", START + HOUR - 1) is Access.DISALLOWED
+    assert access(cache, "/x", START + HOUR) is Access.UNKNOWN
+
+
+def test_scheme_host_and_port_have_files_of_their_own() -> None:
+    cache = cache_of((good(), START))
+    for other in ("http://example.org", "https://example.org:8443", "https://www.example.org"):
+        assert cache.verdict(other, other + "/x", START).access is Access.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("ttl", "max_age", "life"),
+    [
+        (HOUR, None, HOUR),
+        (HOUR, 600.0, 600.0),
+        (HOUR, 7200.0, HOUR),
+        (HOUR, 0.0, MIN_TTL),
+        (HOUR, 1.0, MIN_TTL),
+        (10 * DAY, None, MAX_TTL),
+        (10 * DAY, 9 * DAY, MAX_TTL),
+        (2.0, None, 2.0),
+        (2.0, 1.0, 2.0),
+    ],
+)
+def test_life(ttl: float, max_age: float | None, life: float) -> None:
+    cache = cache_of((good(max_age=max_age), START), ttl=ttl)
+    assert access(cache, "/x", START + life - 0.01) is Access.ALLOWED
+    assert access(cache, "/x", START + life) is Access.UNKNOWN
+
+
+def test_an_unavailable_file_allows_everything_whatever_its_body_says() -> None:
+    none = Fetched(authority=HOME, standing=Standing.UNAVAILABLE, note="404", body=b"User-agent: *\nDisallow: /")
+    assert access(cache_of((none, START)), "/x", START) is Access.ALLOWED
+
+
+@pytest.mark.parametrize("failure", [None, Failure.DNS_NOT_FOUND, Failure.TLS_EXPIRED])
+def test_unreachable_closes_and_says_what_the_links_would_meet(failure: Failure | None) -> None:
+    verdict = cache_of((bad(failure), START)).verdict(HOME, HOME + "/x", START)
+    assert (verdict.access, verdict.failure, verdict.note) == (Access.UNREACHABLE, failure, "answered 503")
+
+
+def test_an_unreachable_file_is_asked_for_again_ever_more_rarely_up_to_the_time_to_live() -> None:
+    cache = RobotsCache("linkcrawl", HOUR)
+    waits, now = [], START
+    for _ in range(7):
+        entry = cache.take(bad(), now)
+        waits.append(entry.expires_at - now)
+        now = entry.expires_at
+    assert waits == [300, 600, 1200, 2400, 3600, 3600, 3600]
+    cache.take(good(), now)
+    assert cache.take(bad(), now + 1).expires_at == now + 1 + MIN_TTL
+
+
+@pytest.mark.parametrize(
+    ("failing", "with_copy", "without"),
+    [
+        (0, Access.UNREACHABLE, Access.UNREACHABLE),
+        (CLOSED_FOR - 1, Access.UNREACHABLE, Access.UNREACHABLE),
+        (CLOSED_FOR, Access.DISALLOWED, Access.UNREACHABLE),
+        (GIVEN_UP_AFTER - 1, Access.DISALLOWED, Access.UNREACHABLE),
+        (GIVEN_UP_AFTER, Access.ALLOWED, Access.ALLOWED),
+    ],
+)
+def test_hours_and_days_without_an_answer(failing: float, with_copy: Access, without: Access) -> None:
+    late = START + HOUR + failing
+    cache = cache_of((good(), START), (bad(), START + HOUR), (bad(), late))
+    assert access(cache, "/private", late) is with_copy
+    if with_copy is not Access.UNREACHABLE:
+        assert cache.verdict(HOME, HOME + "/private", late).note  # that it did so is recorded
+        assert access(cache, "/public", late) is Access.ALLOWED
+    assert access(cache_of((bad(), START + HOUR), (bad(), late)), "/private", late) is without
+
+
+def test_a_good_answer_ends_it_all() -> None:
+    cache = cache_of((bad(), START), (good(b""), START + HOUR), (bad(), START + 2 * HOUR))
+    assert access(cache, "/x", START + 2 * HOUR) is Access.UNREACHABLE
+    cache.take(good(b""), START + 3 * HOUR)
+    assert cache.verdict(HOME, HOME + "/private", START + 3 * HOUR).note is None
+
+
+def test_a_clock_set_back_means_to_ask_again() -> None:
+    cache = cache_of((good(), START))
+    assert access(cache, "/x", START - 1) is Access.ALLOWED
+    assert access(cache, "/x", START - DAY) is Access.UNKNOWN
+
+
+@pytest.mark.parametrize("last", [good(), bad(), bad(Failure.TLS_SELF_SIGNED)])
+def test_what_is_stored_saves_a_new_fetch(last: Fetched) -> None:
+    cache = cache_of((good(), START - HOUR), (last, START))
+    stored = json.loads(json.dumps(cache.row(HOME)))
+    again = RobotsCache("linkcrawl", HOUR)
+    again.restore(HOME, stored)
+    for path in ("/x", "/private"):
+        assert again.verdict(HOME, HOME + path, START + 10) == cache.verdict(HOME, HOME + path, START + 10)
+
+
+def test_rules_of_another_product_token_are_not_ours() -> None:
+    other = RobotsCache("another", HOUR)
+    other.restore(HOME, cache_of((good(), START)).row(HOME) or {})
+    assert access(other, "/x", START) is Access.UNKNOWN
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2000)), max_size=60))
+def test_size_is_bounded_and_the_last_used_stay(fetches: list[tuple[int, int]]) -> None:
+    limit = 4000
+    cache = RobotsCache("linkcrawl", HOUR, max_size=limit)
+    for number, length in fetches:
+        authority = f"https://host{number}.example"
+        cache.take(good(b"User-agent: *\nDisallow: /" + b"x" * length, authority), START)
+        assert cache.get(authority) is not None
+        sizes = [ENTRY_COST + len((cache.row(name) or {})["rules"]) for name in cache]
+        assert sum(sizes) <= limit or len(sizes) == 1

@@ -1,0 +1,145 @@
+"""Every way in which the fetch of a robots.txt can go (RFC 9309, 2.3.1)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.politeness.robots_fetch import LINKS_OWN, Fetched, Fetching, Standing, begin, step
+from linkcrawl.politeness.robots_txt import MAX_BYTES
+
+HOME = "http://example.org"
+BODY = b"User-agent: *\nDisallow: /"
+
+
+def answer(status: int | None = None, failure: Failure | None = None, **headers: str) -> Outcome:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Outcome(sent_at=0, ended_at=1, duration_ms=5, status=status, headers=named, failure=failure)
+
+
+def follow(*locations: str, last: Outcome, body: bytes = BODY) -> Fetched:
+    """The end of a fetch that is redirected to these and then answered so."""
+    state: Fetching | Fetched = begin(HOME)
+    for location in locations:
+        assert isinstance(state, Fetching)
+        state = step(state, answer(301, location=location))
+    end = step(state, last, body) if isinstance(state, Fetching) else state
+    assert isinstance(end, Fetched)
+    return end
+
+
+def test_the_first_request_is_of_the_authority_itself() -> None:
+    assert begin("https://example.org:8443").url == "https://example.org:8443/robots.txt"
+
+
+@pytest.mark.parametrize(
+    ("status", "standing"),
+    [
+        *((status, Standing.FOUND) for status in (200, 203, 206)),
+        *((status, Standing.UNAVAILABLE) for status in (400, 401, 403, 404, 405, 410, 418, 451, 499)),
+        *((status, Standing.UNREACHABLE) for status in (420, 429, 430, 500, 502, 503, 520, 599, 999)),
+        *((status, Standing.UNAVAILABLE) for status in (300, 304, 305)),
+        *((status, Standing.UNAVAILABLE) for status in (301, 302, 307)),  # without a Location
+    ],
+)
+def test_statuses(status: int, standing: Standing) -> None:
+    end = follow(last=answer(status))
+    assert (end.standing, end.failure) == (standing, None)
+    assert end.body == (BODY if standing is Standing.FOUND else b"")
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_failures(failure: Failure) -> None:
+    end = follow(last=answer(failure=failure))
+    assert end.standing is Standing.UNREACHABLE
+    assert end.failure is (failure if failure in LINKS_OWN else None)
+
+
+def test_a_time_out_or_a_reset_is_not_the_links_own() -> None:
+    assert not LINKS_OWN & {Failure.RESET, Failure.EMPTY_REPLY, Failure.PROTOCOL, Failure.TOO_LARGE}
+    assert Failure.TLS_EXPIRED in LINKS_OWN
+    assert not any(failure.value.startswith("timeout") for failure in LINKS_OWN)
+
+
+@pytest.mark.parametrize("count", range(9))
+def test_five_redirects_are_followed_across_hosts(count: int) -> None:
+    locations = [f"https://host{number}.example/robots.txt" for number in range(count)]
+    end = follow(*locations[:6], last=answer(200))
+    assert end.authority == HOME
+    assert end.standing is (Standing.FOUND if count <= 5 else Standing.UNAVAILABLE)
+
+
+@pytest.mark.parametrize(
+    "locations",
+    [
+        ["http://example.org/robots.txt"],
+        ["/a", "/b", "/a"],
+        ["mailto:somebody@example.org"],
+        ["ftp://example.org/robots.txt"],
+        ["file:///etc/passwd"],
+        ["http://example.org:25/robots.txt"],
+        ["http://"],
+        [""],
+    ],
+)
+def test_redirects_that_lead_nowhere_are_unavailable(locations: list[str]) -> None:
+    assert follow(*locations, last=answer(200)).standing is Standing.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("failure", "standing"),
+    [
+        (Failure.DNS_NOT_FOUND, Standing.UNREACHABLE),
+        (Failure.REFUSED, Standing.UNREACHABLE),
+        (Failure.TLS_EXPIRED, Standing.UNREACHABLE),
+        (Failure.FORBIDDEN_ADDRESS, Standing.UNAVAILABLE),
+        (Failure.FORBIDDEN_PORT, Standing.UNAVAILABLE),
+    ],
+)
+def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standing: Standing) -> None:
+    end = follow("https://other.example/robots.txt", last=answer(failure=failure))
+    assert (end.standing, end.failure) == (standing, None)
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "found"),
+    [
+        ("identity", BODY, True),
+        ("gzip", gzip.compress(BODY), True),
+        ("GZip", gzip.compress(BODY), True),
+        ("deflate", zlib.compress(BODY), True),
+        ("gzip", BODY, False),
+        ("br", BODY, False),
+        ("gzip, gzip", gzip.compress(gzip.compress(BODY)), False),
+    ],
+)
+def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
+    end = follow(last=answer(200, content_encoding=coding), body=body)
+    assert (end.standing, end.body) == ((Standing.FOUND, BODY) if found else (Standing.UNREACHABLE, b""))
+
+
+def test_a_bomb_is_unpacked_to_the_bound_only() -> None:
+    end = follow(last=answer(200, content_encoding="gzip"), body=gzip.compress(BODY + bytes(50_000_000)))
+    assert len(end.body) == MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("max-age=60", 60.0),
+        ("public, max-age=7200, must-revalidate", 7200.0),
+        ('Max-Age="30"', 30.0),
+        ("no-store", 0.0),
+        ("private, no-cache", 0.0),
+        ("s-maxage=5", None),
+        ("max-age=soon", None),
+        ("max-age=-1", None),
+        ("", None),
+    ],
+)
+def test_life_by_cache_control(header: str, seconds: float | None) -> None:
+    assert follow(last=answer(200, cache_control=header)).max_age == seconds
+    assert follow(last=answer(404, cache_control=header)).max_age == seconds
