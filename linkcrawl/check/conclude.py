@@ -1,0 +1,70 @@
+"""From a check that is done to the record that is kept and the state that the link goes on with."""
+
+from __future__ import annotations
+
+from linkcrawl.check.fields import bare_mime
+from linkcrawl.check.procedure import Done
+from linkcrawl.check.recheck import Intervals, plan
+from linkcrawl.items import DueLink, Finished, Record
+
+
+def conclude(
+    link: DueLink,
+    done: Done,
+    now: float,
+    crawler: str,
+    intervals: Intervals,
+    host_failing_since: float | None,
+    *,
+    retry_at: float | None = None,
+) -> Finished:
+    """The record of a check, and its link's next state.
+
+    `now`: Unix seconds, used where nothing was asked; else the deciding moment counts. `crawler`: Config.crawler.
+    `host_failing_since`, `retry_at`: see recheck.plan.
+    """
+    finding = done.finding
+    checked_at = now if finding.at is None else finding.at
+    planned = plan(
+        link.state, link.last_category, finding, checked_at, intervals, host_failing_since, retry_at=retry_at
+    )
+    record = Record(
+        link_id=link.id,
+        url=link.url,
+        collections=tuple(sorted(set(link.collections))),
+        checked_at=checked_at,
+        category=planned.category,
+        reason=finding.verdict.reason,
+        confirmed=planned.confirmed,
+        status=finding.status,
+        method=finding.method,
+        redirects=finding.redirects,
+        final_url=finding.final_url,
+        hops=done.check.hops,
+        timeout=finding.timeout,
+        duration_ms=finding.duration_ms,
+        expected_mime=link.expected_mime,
+        mime=finding.mime,
+        mime_matches=mime_matches(link.expected_mime, finding.mime),
+        content_length=finding.content_length,
+        error=finding.error,
+        attempt=planned.attempt,
+        next_check_at=planned.next_check_at,
+        crawler=crawler,
+    )
+    return Finished(record=record, state=planned.state)
+
+
+def mime_matches(expected: str | None, actual: str | None) -> bool | None:
+    """Whether a bare media type is the expected one, whatever its case and parameters; None when either is unknown.
+
+    `text/xml` and `application/xml` are one type (RFC 7303, 9.2). An expectation that is no media type is not met.
+    """
+    if expected is None or actual is None:
+        return None
+    bare = bare_mime(expected)
+    return bare is not None and _one_name(bare) == _one_name(actual)
+
+
+def _one_name(mime: str) -> str:
+    return "application/xml" if mime == "text/xml" else mime

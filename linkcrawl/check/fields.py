@@ -1,0 +1,38 @@
+"""Reading the header fields that a verdict or a record needs, as servers really send them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_MIME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
+
+
+def redirect_target(headers: Mapping[str, str]) -> str:
+    """The Location to follow, "" for none. A server that sent the very same one twice meant it once."""
+    location = headers.get("location", "").strip()
+    half, odd = divmod(len(location) - 2, 2)
+    twice = half > 0 and not odd and location == f"{location[:half]}, {location[:half]}"
+    return location[:half] if twice else location
+
+
+def bare_mime(text: str) -> str | None:
+    """The media type of a Content-Type value: lower case, without parameters; None where there is no valid one.
+    Of several, the last valid one counts (Fetch standard, "extract a MIME type")."""
+    types = [part.partition(";")[0].strip().lower() for part in text.split(",")]
+    valid = [kind for kind in types if _MIME.fullmatch(kind) and kind != "*/*"]
+    return valid[-1] if valid else None
+
+
+def length(text: str) -> int | None:
+    """Content-Length in bytes; repeated equal values are one (RFC 9110, 8.6), anything else is not a length."""
+    values = {part.strip() for part in text.split(",")}
+    value = values.pop()
+    return int(value) if not values and re.fullmatch(r"[0-9]{1,18}", value) else None
+
+
+def one_line(text: str) -> str:
+    """The text with everything that can't be printed on one line escaped, such as `\\x1b` (CWE-117)."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

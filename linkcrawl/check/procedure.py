@@ -1,0 +1,289 @@
+"""The procedure of a check: given what just happened, the next request (Next) or the end (Done).
+
+A check is one or two *chains* of requests. The first asks by HEAD and follows redirects. Where it ends in a way that
+HEAD may be to blame for, a second asks by GET, from the link's own URL again, so that its redirects, time and answer
+stand for themselves; the last chain decides, also where it fails otherwise than the first. A method is kept over all
+hops, 303 included. A broken connection gets one fresh try in a check. So a check makes at most
+2 * (max_redirects + 1) + 1 requests.
+
+Everything here is a value. The caller sends `Next.ask`, and hands what came of it to `answered`; where the request
+may not be sent at all, it says so to `barred`.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, field, frozen
+
+from linkcrawl.check.cookies import Jar
+from linkcrawl.check.fields import bare_mime, length, one_line, redirect_target
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
+from linkcrawl.check.walls import leads_to_login
+from linkcrawl.items import Category, Hop
+from linkcrawl.urls import Refused, Target, join, read
+
+#: Failures that another connection may not meet again.
+_ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
+
+#: Failures that a server's dealing with HEAD may cause; all others come before a method is ever said.
+_METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
+
+#: Ends of a chain that only redirects.
+_CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
+
+#: Words by which the caller may bar a request; a Failure is the other kind of bar.
+BARS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy"})
+
+#: Bars that don't hide that the link leads to a login: what the identity provider allows us says nothing of the link.
+_BARS_AT_LOGIN = frozenset({"robots_disallowed", "robots_unreachable"})
+
+
+@frozen(kw_only=True)
+class Rules:
+    """What an operator may set. `max_redirects`: redirects followed in one chain, that number included."""
+
+    max_redirects: int = 10
+
+
+@frozen(kw_only=True)
+class Ask:
+    """A request to be sent. `cookie`: the value of its Cookie header, None for no such header."""
+
+    method: str
+    target: Target
+    cookie: str | None = None
+
+
+@frozen(kw_only=True)
+class Bar:
+    """Why the next request may not be sent: one of BARS, or the Failure that kept robots.txt from being fetched."""
+
+    reason: str | Failure
+    error: str | None = None
+
+
+@frozen(kw_only=True)
+class Chain:
+    """Requests by one method from the link's own URL onwards.
+
+    `first`: index in Check.hops of its first request. `seen`: (URL, Cookie) pairs asked. `jar`: its cookies.
+    """
+
+    first: int = 0
+    seen: frozenset[tuple[str, str | None]] = frozenset()
+    jar: Jar = field(factory=Jar)
+
+
+@frozen(kw_only=True)
+class Check:
+    """A check under way. `ask` is the request that is waited for, None once the check is done. `head_failed_at`: the
+    host where HEAD failed, in the second chain."""
+
+    url: str
+    rules: Rules
+    ask: Ask | None = None
+    start: Target | None = None
+    hops: tuple[Hop, ...] = ()
+    chain: Chain = field(factory=Chain)
+    fresh_try_used: bool = False
+    head_failed_at: str | None = None
+
+    @property
+    def chain_hops(self) -> tuple[Hop, ...]:
+        return self.hops[self.chain.first :]
+
+
+@frozen(kw_only=True)
+class Finding:
+    """The facts of the deciding request, and the verdict.
+
+    `status`, `method`, `mime`, `content_length`: None where nothing was answered (asked). `final_url`: where the
+    deciding answer came from, failed to come from, or was not allowed to be asked for; None for an unusable URL.
+    `redirects`: followed by a request. `duration_ms`: sum over the deciding chain. `at`: Unix seconds of the deciding
+    moment; None where there was none. `error`: one line, None only with Ok.
+    """
+
+    verdict: Verdict
+    status: int | None = None
+    method: str | None = None
+    redirects: int = 0
+    final_url: str | None = None
+    timeout: bool = False
+    duration_ms: int | None = None
+    mime: str | None = None
+    content_length: int | None = None
+    error: str | None = None
+    at: float | None = None
+
+
+@frozen(kw_only=True)
+class Next:
+    """Go on: send `ask`, which is `check.ask`."""
+
+    check: Check
+    ask: Ask
+
+
+@frozen(kw_only=True)
+class Done:
+    """The check has ended. `head_useless`: True where GET succeeded after HEAD had failed at the link's own host,
+    None where nothing was learned of that host's HEAD."""
+
+    check: Check
+    finding: Finding
+    head_useless: bool | None = None
+
+
+def begin(url: str, rules: Rules, *, method: str = "HEAD") -> Next | Done:
+    """The first request of a link's check; Done at once where there is nothing that could be requested.
+
+    `method`: "GET" where HEAD is known to lie; no HEAD is sent then.
+    """
+    target = read(url)
+    check = Check(url=url, rules=rules)
+    if isinstance(target, Refused):
+        finding = Finding(verdict=judge(target.reason), error=_error(target.error, target.reason))
+        return Done(check=check, finding=finding)
+    return _ask(evolve(check, start=target), Ask(method=method, target=target), Chain())
+
+
+def answered(check: Check, outcome: Outcome) -> Next | Done:
+    """What follows from the outcome of `check.ask`. Raises ValueError where nothing was asked, or for an outcome
+    that is neither an answer nor a failure."""
+    ask = _pending(check)
+    check = evolve(check, hops=(*check.hops, _hop(ask, outcome)))
+    if outcome.failure is not None:
+        if outcome.failure in _ACCIDENTS and not check.fresh_try_used:
+            return Next(check=evolve(check, fresh_try_used=True), ask=ask)
+        return _ended(check, ask, outcome, reason_of_failure(outcome.failure), outcome.error)
+    if outcome.status is None:
+        raise ValueError(f"the outcome for {ask.target.url} has neither a status nor a failure")
+    reason = reason_of_answer(outcome.status, outcome.headers)
+    location = redirect_target(outcome.headers)
+    if outcome.status in REDIRECTS and location and reason != "bot_challenge":
+        return _redirected(check, ask, outcome, location)
+    return _ended(check, ask, outcome, reason, None)
+
+
+def barred(check: Check, bar: Bar, at: float) -> Done:
+    """The end of a check whose next request may not be sent, at `at` (Unix seconds). No hop is added; those before
+    stay. Raises ValueError for a word that is not one of BARS."""
+    ask = _pending(check)
+    if isinstance(bar.reason, Failure):
+        reason, timeout, login_shows = reason_of_failure(bar.reason), bar.reason.is_timeout, True
+    elif bar.reason in BARS:
+        reason, timeout, login_shows = bar.reason, False, bar.reason in _BARS_AT_LOGIN
+    else:
+        raise ValueError(f"{bar.reason!r} bars no request; {', '.join(sorted(BARS))} or a Failure do")
+    error = _error(bar.error, reason)
+    if login_shows and _login(check, ask, None, reason):
+        reason = "login_redirect"
+    finding = Finding(
+        verdict=judge(reason),
+        redirects=_redirects(check),
+        final_url=ask.target.url,
+        timeout=timeout,
+        duration_ms=_duration(check),
+        error=error,
+        at=at,
+    )
+    return Done(check=evolve(check, ask=None), finding=finding)
+
+
+def _ask(check: Check, ask: Ask, chain: Chain) -> Next:
+    chain = evolve(chain, seen=chain.seen | {(ask.target.url, ask.cookie)})
+    return Next(check=evolve(check, ask=ask, chain=chain), ask=ask)
+
+
+def _pending(check: Check) -> Ask:
+    if check.ask is None:
+        raise ValueError(f"the check of {check.url!r} waits for no request")
+    return check.ask
+
+
+def _redirected(check: Check, ask: Ask, outcome: Outcome, location: str) -> Next | Done:
+    target = join(ask.target.url, location)
+    if isinstance(target, Refused):
+        reason = "redirect_nowhere" if target.reason == "invalid_url" else target.reason
+        return _ended(check, ask, outcome, reason, f"redirected to what can't be followed: {target.error}")
+    jar = check.chain.jar.take(outcome.set_cookie, ask.target, outcome.ended_at)
+    follow = Ask(method=ask.method, target=target, cookie=jar.header(target))
+    limit = check.rules.max_redirects
+    over = sum(hop.status is not None for hop in check.chain_hops) > limit
+    known = any(url == target.url for url, _ in check.chain.seen)
+    # A page that hands out new cookies for ever never repeats itself exactly; it goes in a circle all the same.
+    if (target.url, follow.cookie) in check.chain.seen or (over and known):
+        return _ended(check, ask, outcome, "redirect_loop", f"redirected in a circle, to {target.url} again")
+    if over:
+        return _ended(check, ask, outcome, "too_many_redirects", f"more than {limit} redirects, next to {target.url}")
+    return _ask(check, follow, evolve(check.chain, jar=jar))
+
+
+def _ended(check: Check, ask: Ask, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
+    """A chain has ended: the second chain, or the finding."""
+    start = check.start
+    if _login(check, ask, outcome, reason):
+        error, reason = _error(error, "login_redirect"), "login_redirect"
+    elif ask.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
+        check = evolve(check, head_failed_at=ask.target.host)
+        return _ask(check, Ask(method="GET", target=start), Chain(first=len(check.hops)))
+    verdict = judge(reason)
+    finding = Finding(
+        verdict=verdict,
+        status=outcome.status,
+        method=ask.method,
+        redirects=_redirects(check),
+        final_url=ask.target.url,
+        timeout=outcome.failure is not None and outcome.failure.is_timeout,
+        duration_ms=_duration(check),
+        mime=bare_mime(outcome.headers.get("content-type", "")),
+        content_length=length(outcome.headers.get("content-length", "")),
+        error=None if verdict.category is Category.OK else _error(error, reason),
+        at=outcome.ended_at,
+    )
+    learned = verdict.category is Category.OK and start is not None and check.head_failed_at == start.host
+    return Done(check=evolve(check, ask=None), finding=finding, head_useless=learned or None)
+
+
+def _head_may_be_to_blame(reason: str, failure: Failure | None) -> bool:
+    """Whether GET may do better. Not asked again: a server that says it is asked too often, a challenge (it is not
+    for us to pass), a redirect to another protocol."""
+    if failure is not None:
+        return failure in _METHOD_MATTERS
+    return reason.startswith("http_") or reason == "redirect_nowhere" or reason in _CIRCLING
+
+
+def _login(check: Check, ask: Ask, outcome: Outcome | None, reason: str) -> bool:
+    if reason in ("unsupported_scheme", "forbidden_port", "forbidden_address"):
+        return False
+    urls = [hop.url for hop in check.chain_hops] + ([] if outcome else [ask.target.url])
+    return leads_to_login(urls, outcome.status if outcome else None, circling=reason in _CIRCLING)
+
+
+def _redirects(check: Check) -> int:
+    """Redirects of the chain that a request followed: the last answer's was not."""
+    statuses = [hop.status for hop in check.chain_hops]
+    return sum(status is not None for status in statuses[:-1])
+
+
+def _duration(check: Check) -> int | None:
+    times = [hop.duration_ms for hop in check.chain_hops if hop.duration_ms is not None]
+    return sum(times) if times else None
+
+
+def _hop(ask: Ask, outcome: Outcome) -> Hop:
+    location = outcome.headers.get("location")
+    return Hop(
+        url=ask.target.url,
+        method=ask.method,
+        status=outcome.status,
+        location=None if location is None else one_line(location),
+        duration_ms=outcome.duration_ms,
+        ip=outcome.ip,
+        error=_error(outcome.error, reason_of_failure(outcome.failure)) if outcome.failure else None,
+        at=outcome.sent_at,
+    )
+
+
+def _error(text: str | None, reason: str) -> str:
+    return one_line(text or "").strip() or sentence(reason)

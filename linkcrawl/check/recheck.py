@@ -1,0 +1,155 @@
+"""From a check's finding and the link's history: is a failure believed, and when is the link asked again.
+
+A hard failure is *suspected* (`Broken`, not confirmed) until it was seen in three checks over at least six days, one
+of them by GET (two checks a day apart for 410, by which a server says it on purpose). Only a success clears it; any
+other result in between neither confirms nor clears. A failure that isn't hard never becomes `Broken` by repetition,
+unless nothing at the host has answered for thirty days. The numbers follow Internet Archive's dead link checker
+(three failures, three days apart).
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, field, frozen
+
+from linkcrawl.check.outcome import Failure
+from linkcrawl.check.procedure import Finding
+from linkcrawl.check.verdict import judge, reason_of_failure
+from linkcrawl.items import Category, LinkState
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+#: Reasons that say that a host did not answer at all; its long silence makes them `Broken`.
+SILENCE = frozenset(
+    reason
+    for reason in ("robots_unreachable", *map(reason_of_failure, Failure))
+    if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
+)
+
+#: Walls and rules of others, which stand for long: asked again as seldom as what is restricted.
+_STANDING = frozenset({"robots_disallowed", "skipped_by_policy", "bot_challenge"})
+
+
+@frozen(kw_only=True)
+class Intervals:
+    """How long until a link is asked again, in seconds, and what it takes to believe a hard failure.
+
+    `ok`, `ok_growth`, `ok_longest`: after a success; each further one stretches it. `suspected`: after the first,
+    second, … check that failed hard; the last holds on. `broken`: confirmed. `transient`, `transient_growth`,
+    `transient_longest`: undetermined, each further one stretches it. `restricted`: restricted, disallowed by robots.txt
+    or policy, challenged. `invalid`: no usable URL; only new rules of ours could change that.
+    `confirm_checks` checks over `confirm_span` confirm, `gone_checks` over `gone_span` for 410. `host_dead`: after so
+    much silence of a host its links are broken.
+    """
+
+    ok: float = 7 * DAY
+    ok_growth: float = 1.5
+    ok_longest: float = 90 * DAY
+    suspected: tuple[float, ...] = field(default=(1 * DAY, 3 * DAY, 7 * DAY))
+    broken: float = 30 * DAY
+    transient: float = 6 * HOUR
+    transient_growth: float = 2.0
+    transient_longest: float = 7 * DAY
+    restricted: float = 30 * DAY
+    invalid: float = 90 * DAY
+    confirm_checks: int = 3
+    confirm_span: float = 6 * DAY
+    gone_checks: int = 2
+    gone_span: float = 1 * DAY
+    host_dead: float = 30 * DAY
+
+    @suspected.validator
+    def _some(self, _: object, value: tuple[float, ...]) -> None:
+        if not value:
+            raise ValueError("Intervals.suspected: () is empty; at least one interval in seconds is needed")
+
+
+@frozen(kw_only=True)
+class Planned:
+    """The judgement of a check in the light of the link's history, and its next one (Unix seconds)."""
+
+    state: LinkState
+    category: Category
+    confirmed: bool
+    attempt: int
+    next_check_at: float
+
+
+def plan(
+    state: LinkState,
+    last_category: Category | None,
+    finding: Finding,
+    now: float,
+    intervals: Intervals,
+    host_failing_since: float | None,
+    *,
+    retry_at: float | None = None,
+) -> Planned:
+    """What a check that ended at `now` with `finding` means for a link with this `state`.
+
+    `last_category`: of the check before, None for none. `host_failing_since`: since when nothing at the host of
+    `finding.final_url` has answered, None while it answers. `retry_at`: the server asked not to be asked before; it
+    only ever lengthens.
+    """
+    verdict = finding.verdict
+    if verdict.category is Category.OK:
+        interval = _grown(state, last_category is Category.OK, intervals.ok, intervals.ok_growth, intervals.ok_longest)
+        after = LinkState(interval=interval)
+        return _planned(after, Category.OK, True, now, retry_at)
+    after = evolve(state, attempt=state.attempt + 1)
+    if verdict.hard:
+        after = _suspect(after, finding, now)
+        confirmed = _is_confirmed(after, verdict.reason, now, intervals)
+        step = min(after.hard_count, len(intervals.suspected)) - 1
+        after = evolve(after, interval=intervals.broken if confirmed else intervals.suspected[step])
+        return _planned(after, Category.BROKEN, confirmed, now, retry_at)
+    dead = host_failing_since is not None and now - host_failing_since >= intervals.host_dead
+    if dead and finding.status is None and verdict.reason in SILENCE:
+        return _planned(evolve(after, interval=intervals.broken), Category.BROKEN, True, now, retry_at)
+    after = evolve(after, interval=_interval(state, last_category, finding, intervals))
+    return _planned(after, verdict.category, True, now, retry_at)
+
+
+def _planned(state: LinkState, category: Category, confirmed: bool, now: float, retry_at: float | None) -> Planned:
+    due = now + state.interval
+    return Planned(
+        state=state,
+        category=category,
+        confirmed=confirmed,
+        attempt=state.attempt,
+        next_check_at=due if retry_at is None else max(due, retry_at),
+    )
+
+
+def _suspect(state: LinkState, finding: Finding, now: float) -> LinkState:
+    """One more hard failure. Where no answer came, the connection failed before any method was said: that is as
+    good as a GET."""
+    return evolve(
+        state,
+        hard_since=now if state.hard_since is None else state.hard_since,
+        hard_count=state.hard_count + 1,
+        hard_by_get=state.hard_by_get or finding.method == "GET" or finding.status is None,
+    )
+
+
+def _is_confirmed(state: LinkState, reason: str, now: float, intervals: Intervals) -> bool:
+    span = now - (now if state.hard_since is None else state.hard_since)
+    seen = state.hard_count >= intervals.confirm_checks and span >= intervals.confirm_span
+    gone = reason == "http_410" and state.hard_count >= intervals.gone_checks and span >= intervals.gone_span
+    return state.hard_by_get and (seen or gone)
+
+
+def _interval(state: LinkState, last: Category | None, finding: Finding, intervals: Intervals) -> float:
+    """Until the next check, for what is neither Ok nor Broken."""
+    verdict = finding.verdict
+    if verdict.category is Category.INVALID:
+        return intervals.invalid
+    if verdict.category is Category.RESTRICTED or verdict.reason in _STANDING:
+        return intervals.restricted
+    again = last in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
+    return _grown(state, again, intervals.transient, intervals.transient_growth, intervals.transient_longest)
+
+
+def _grown(state: LinkState, again: bool, first: float, growth: float, longest: float) -> float:
+    """The last interval stretched, within bounds, where the same came again; else the first."""
+    return min(max(state.interval * growth, first), longest) if again else min(first, longest)
