@@ -1,0 +1,85 @@
+"""`user:password@` in URLs: taken away before anything is kept, sent, shown or logged, whatever the scheme, from
+URLs that can't be requested too.
+"""
+
+from __future__ import annotations
+
+import re
+
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-\t\r\n]*:")  # tabs and line ends within a URL count for nothing (WHATWG)
+DROPPED = dict.fromkeys(map(ord, "\t\r\n"))
+
+# Space of any script, control characters, and marks without width that copying brings along.
+SPACE = "".join(map(chr, [*range(33), 0x7F, 0x85, 0xA0, 0x1680, *range(0x2000, 0x2010)]))
+SPACE += "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
+
+_SLASHES = re.compile(r"[/\\\t\r\n]*")
+_AUTHORITY_END = re.compile(r"[/\\?#]")
+_LOGIN = re.compile(r"[^/?#\s@]*@[^@\s]")
+# Any number of slashes, either way round, starts their host (url.spec.whatwg.org, special schemes).
+_SPECIAL = frozenset(("http", "https", "ftp", "ws", "wss"))
+# Their `name@domain` is an address or part of a name, not a login.
+# fmt: off
+_ADDRESSES = frozenset((
+    "acct", "ark", "cid", "data", "doi", "hdl", "im", "info", "javascript", "mailto", "mid", "news", "oai", "pres",
+    "sip", "sips", "tag", "urn", "xmpp",
+))
+# fmt: on
+_WORD = re.compile(r"[^\s\"<>]*@[^\s\"<>]*")
+_START = re.compile(r"(:(?:\\?[/\\]){2,})")  # JSON may write a slash as `\/`
+
+
+def without_userinfo(text: str) -> str:
+    """The text of one URL without `user:password@`; nothing else is changed.
+
+    A password may hold the characters that end an authority (`http://me:a/b@host/`): then the port is no number and
+    the URL is broken. It stays so, but everything up to the last @ goes, rather than show half a password.
+    """
+    start = _authority_start(text) if "@" in text else None
+    if start is None:
+        return text
+    match = _AUTHORITY_END.search(text, start)
+    end = match.start() if match else len(text)
+    rest = text.rfind("@", start, end) + 1 or start
+    last = text.rfind("@", end)
+    if last >= 0 and _has_no_port(text[rest:end]):
+        return text[:start] + ":" + text[last + 1 :]
+    stripped = text[:start] + text[rest:]
+    # What only seemed to have a scheme may have had a whole URL for its host.
+    return without_userinfo(stripped) if rest > start and not SCHEME.match(text[:start].lstrip(SPACE)) else stripped
+
+
+def redact(text: str) -> str:
+    """Any text, a line of a file or a note, without the `user:password@` of the URLs in it."""
+    return _WORD.sub(_redact_word, text) if "@" in text else text
+
+
+def _redact_word(match: re.Match[str]) -> str:
+    before, *parts = _START.split(match[0])
+    shown = [part if index % 2 == 0 else without_userinfo("//" + part)[2:] for index, part in enumerate(parts)]
+    return before + "".join(shown)
+
+
+def _authority_start(text: str) -> int | None:
+    """Where the authority of a URL starts, or the login of a text like `me:secret@host` that only seems to have a
+    scheme; None where there is neither.
+    """
+    begin = len(text) - len(text.lstrip(SPACE))
+    match = SCHEME.match(text, begin)
+    scheme = match[0][:-1].translate(DROPPED).lower() if match else ""
+    after = match.end() if match else begin
+    slashes = _SLASHES.match(text, after)
+    end = slashes.end() if slashes else after
+    if scheme in _SPECIAL or len(text[after:end].translate(DROPPED)) >= 2:
+        return end
+    if match and end == after and scheme not in _ADDRESSES and _LOGIN.match(text, after):
+        return begin
+    return None
+
+
+def _has_no_port(authority: str) -> bool:
+    """Whether what follows the colon can't be a port, so that it must be the start of a password."""
+    port = authority.rpartition(":")[2]
+    if port in ("", authority) or authority.endswith("]"):
+        return False
+    return not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535)
