@@ -43,11 +43,13 @@ DOWNLOAD_HANDLERS = {
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "linkcrawl.frontier.middleware.GateMiddleware": 50,
     "linkcrawl.politeness.robots.RobotsTxtMiddleware": 100,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,  # our own deadline
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,  # the scheduler says who asks
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,  # the check decides what is asked again
-    "scrapy.downloadermiddlewares.ajaxcrawl.AjaxCrawlMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,  # nothing is decompressed
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,  # every hop goes back to the frontier
@@ -62,6 +64,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
 }
 EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,

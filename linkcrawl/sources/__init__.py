@@ -1,0 +1,34 @@
+"""Sources: rows of whatever kind into Seeds, one at a time, so that memory doesn't grow with the source.
+
+A row with nothing to check in it comes out as a `Reject` and never stops the rest. Only a source that can't be read at
+all is an error of the operator's: `ConfigError`, before anything was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from linkcrawl.config import ConfigError
+from linkcrawl.items import Reject, Seed
+from linkcrawl.sources import files
+from linkcrawl.userinfo import without_userinfo
+
+STDIN = "-"
+
+
+def check_source(source: str) -> None:
+    """Raise ConfigError, one line with the source's name, for a source that can't be read; read nothing of it."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
+        raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {files.WOULD_WORK} would work")
+    if source != STDIN:
+        files.check(source)
+
+
+def read(source: str) -> Iterator[Seed | Reject]:
+    """The seeds of a source, and its rejects, in order: of a file, a folder, or `-` (JSON lines on standard input).
+
+    Raises what `check_source` raises, at once.
+    """
+    check_source(source)
+    return files.read_stdin() if source == STDIN else files.read(source)

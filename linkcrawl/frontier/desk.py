@@ -1,0 +1,113 @@
+"""The robots desk: whether a request may go, and the fetching of robots.txt through the gates like any other request.
+
+A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
+file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
+redirects go through theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from scrapy.http import Request, Response
+from twisted.python.failure import Failure as TwistedFailure
+
+from linkcrawl import urls
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.procedure import Bar
+from linkcrawl.politeness.robots import bar_of, verdict_on
+from linkcrawl.politeness.robots_cache import Access, Entry
+from linkcrawl.politeness.robots_fetch import Fetched, Fetching, begin, step
+from linkcrawl.politeness.robots_txt import MAX_BYTES
+from linkcrawl.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class RobotsDesk:
+    """Asks the robots cache, and fetches what it lacks.
+
+    `enqueue` takes a request that must wait for its own gate. `decided` is told the authority, its new entry and the
+    requests that waited for it, once it is known.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        enqueue: Callable[[Request], Any],
+        decided: Callable[[str, Entry, list[Request]], None],
+    ):
+        self._session = session
+        self._enqueue = enqueue
+        self._decided = decided
+        self._waiting: dict[str, list[Request]] = {}
+
+    @staticmethod
+    def is_robots(request: Request) -> bool:
+        """Whether the request is one of the desk's own, which robots.txt doesn't apply to."""
+        return "robots" in request.meta
+
+    def ask(self, request: Request, now: float) -> Request | Bar | None:
+        """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
+        check; or None where it waits for a robots.txt that is under way."""
+        authority = request.meta["authority"]
+        if authority in self._waiting:
+            self._waiting[authority].append(request)
+            return None
+        verdict = verdict_on(self._session.robots, request, now)
+        if verdict.access is Access.UNKNOWN:
+            self._waiting[authority] = [request]
+            return self._request(begin(authority))
+        return bar_of(verdict) or request
+
+    def _request(self, fetching: Fetching) -> Request:
+        target = urls.read(fetching.url)
+        assert isinstance(target, urls.Target)  # it came from one
+        return Request(
+            target.url,
+            callback=self._answered,
+            errback=self._failed,
+            dont_filter=True,
+            meta={
+                "robots": fetching,
+                "host": target.host,
+                "authority": target.authority,
+                "body_limit": MAX_BYTES,
+                "dont_obey_robotstxt": True,
+                "verbatim_url": True,
+            },
+        )
+
+    def _answered(self, response: Response) -> None:
+        assert response.request is not None
+        self._go_on(response.request, response.body)
+
+    def _failed(self, failure: TwistedFailure) -> None:
+        self._go_on(failure.request, b"")  # type: ignore[attr-defined]
+
+    def _go_on(self, request: Request, body: bytes) -> None:
+        now = self._session.now()
+        outcome = request.meta.get("outcome") or Outcome(
+            sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"
+        )
+        stepped = step(request.meta["robots"], outcome, body)
+        if isinstance(stepped, Fetched):
+            self._settle(stepped)
+        else:
+            self._enqueue(self._request(stepped))
+
+    def _settle(self, fetched: Fetched) -> None:
+        """Keep what came of it, also over restarts, and let those that waited have their turn."""
+        session, authority = self._session, fetched.authority
+        entry = session.robots.take(fetched, session.now())
+        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.standing, fetched.note)
+        owner = urls.read(authority)
+        if isinstance(owner, urls.Target):
+            kept = session.hosts.get(owner.host).robots
+            session.hosts.change(owner.host, robots={**kept, authority: session.robots.row(authority)})
+        waiting = self._waiting.pop(authority, [])
+        for request in waiting:
+            request.meta["robots_asked_at"] = entry.asked_at
+        self._decided(authority, entry, waiting)

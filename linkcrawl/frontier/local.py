@@ -1,0 +1,101 @@
+"""The local queue: due links out of the store, a few per host at a time, so that memory grows with hosts only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import define
+
+from linkcrawl.items import DueLink
+from linkcrawl.stores import HostBacklog, Narrow, Store
+
+#: Links held ready in memory over all hosts, about; shared out as 2 to 32 per host.
+READY = 100_000
+#: Hosts whose links are fetched in one call of the store, so that no call holds its thread for long.
+HOSTS_A_CALL = 200
+
+
+@define(eq=False)
+class HostQueue:
+    """A host's due links: how many are left in the store, where reading goes on, and how many are out."""
+
+    host: str
+    due: int = 0
+    after: DueLink | None = None
+    drained: bool = False
+    held: int = 0
+
+
+class LocalQueue:
+    """Which hosts have due links, and the next of them.
+
+    Links that were handed out stay due in the store until their record is there; `held` keeps them from being handed
+    out twice. `limit` bounds how many are handed out at all.
+    """
+
+    def __init__(self, narrow: Narrow, due_before: Callable[[], float], limit: int | None = None):
+        self._narrow = narrow
+        self._due_before = due_before
+        self._left = limit
+        self._held: dict[int | str, str] = {}
+        self.hosts: dict[str, HostQueue] = {}
+
+    @property
+    def share(self) -> int:
+        """Links that one host keeps ready."""
+        return min(32, max(2, READY // max(1, len(self.hosts))))
+
+    @property
+    def spent(self) -> bool:
+        """Whether the limit is reached."""
+        return self._left is not None and self._left <= 0
+
+    def backlog(self, store: Store) -> list[HostBacklog]:
+        """Runs in the store's thread: what is due now."""
+        return store.backlog(self._due_before(), self._narrow)
+
+    def refresh(self, backlog: Iterable[HostBacklog]) -> list[HostQueue]:
+        """Take in what is due; the hosts that have links to fetch which they hadn't before."""
+        grown = []
+        for line in backlog:
+            queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
+            queue.due = max(0, line.due - queue.held)
+            if queue.drained and queue.due:
+                queue.drained = False
+                queue.after = None
+                grown.append(queue)
+        return grown
+
+    def fetch(self, store: Store, queues: Iterable[HostQueue]) -> list[tuple[HostQueue, list[DueLink], bool]]:
+        """Runs in the store's thread: the next links of these hosts, and whether there are no more."""
+        fetched = []
+        for queue in queues:
+            # from the start of the order the links that are out come again: ask for so many more
+            wanted = self.share + (queue.held if queue.after is None else 0)
+            links = store.due(queue.host, self._due_before(), wanted, self._narrow, queue.after)
+            fetched.append((queue, links, len(links) < wanted))
+        return fetched
+
+    def take_in(self, queue: HostQueue, links: list[DueLink], drained: bool) -> list[DueLink]:
+        """Links fetched become held; those that are out already are left away, and those over the limit."""
+        new = [link for link in links if link.id not in self._held]
+        if self._left is not None:
+            new = new[: max(0, self._left)]
+            self._left -= len(new)
+        for link in new:
+            self._held[link.id] = queue.host
+        queue.held += len(new)
+        queue.due = 0 if drained else max(0, queue.due - len(new))
+        queue.drained = drained
+        queue.after = links[-1] if links else queue.after
+        return new
+
+    def forget(self, link_id: int | str) -> None:
+        """The link's record is stored (or was lost): it is not out any more."""
+        host = self._held.pop(link_id, None)
+        if host is not None:
+            self.hosts[host].held -= 1
+
+    def __len__(self) -> int:
+        """Links that are out."""
+        return len(self._held)

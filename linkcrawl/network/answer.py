@@ -1,0 +1,68 @@
+"""PURE, no I/O. One answer out of the bytes of a connection: head, wanted body, and whether the connection is clean."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from linkcrawl.network.body import BodyReader
+from linkcrawl.network.fault import Fault
+from linkcrawl.network.head import Head, HeadParser
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What came back. `body` is empty unless it was asked for; `broken`: it ended early or its framing was wrong.
+
+    `reusable`: the connection stands right behind this answer and may be asked again.
+    """
+
+    head: Head
+    body: bytes = b""
+    broken: bool = False
+    reusable: bool = False
+
+
+class AnswerReader:
+    """Bytes in, an Answer or a Fault out. `body_limit`: bytes of the body to wait for at most; None: none at all."""
+
+    def __init__(self, method: str, body_limit: int | None) -> None:
+        self.began = False  # has any byte come?
+        self._bodiless = method == "HEAD"
+        self._limit = body_limit
+        self._parser = HeadParser()
+        self._under_way: tuple[Head, BodyReader] | None = None
+
+    def feed(self, data: bytes) -> Answer | Fault | None:
+        self.began = True
+        if self._under_way is None:
+            got = self._parser.feed(data)
+            return self._begin_body(got) if isinstance(got, Head) else got
+        head, body = self._under_way
+        body.feed(data)
+        return self._answer(head, body) if body.done else None
+
+    def end(self, *, orderly: bool) -> Answer | None:
+        """The connection is closed; `orderly`: by FIN, not by a reset. None where no whole head had come."""
+        if self._under_way is None:
+            return None
+        head, body = self._under_way
+        body.end(orderly=orderly)
+        return self._answer(head, body)
+
+    def _begin_body(self, head: Head) -> Answer | None:
+        if self._bodiless or head.status in (204, 304):  # RFC 9112, 6.3
+            return Answer(head=head, reusable=head.persistent and not head.rest)
+        # Where the body isn't wanted it is read as far as it has come: if that is all of it, the connection is clean.
+        body = BodyReader(head, len(head.rest) if self._limit is None else self._limit)
+        body.feed(head.rest)
+        self._under_way = head, body
+        return self._answer(head, body) if body.done or self._limit is None else None
+
+    def _answer(self, head: Head, body: BodyReader) -> Answer:
+        wanted = self._limit is not None
+        return Answer(
+            head=head,
+            body=bytes(body.data) if wanted else b"",
+            broken=wanted and not body.complete and not body.truncated,
+            reusable=head.persistent and body.complete and not body.stray,
+        )

@@ -1,0 +1,94 @@
+"""A failed step as data, and the one line that people read of it."""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+
+from attrs import frozen
+
+from linkcrawl.check.outcome import Failure
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+#: The phase before there is a connection, for `of_os_error`.
+CONNECTING = "connecting"
+
+_RESETTING = {"ECONNRESET", "EPIPE", "ECONNABORTED"}
+
+
+@frozen(kw_only=True)
+class Fault:
+    """A step that failed: its class, and what more there is to say ("" where the class says it all)."""
+
+    failure: Failure
+    detail: str = ""
+
+
+_SENTENCES = {
+    Failure.DNS_NOT_FOUND: "name not found in DNS: {host}",
+    Failure.DNS_TROUBLE: "DNS lookup of {host} failed",
+    Failure.REFUSED: "connection refused by {server}",
+    Failure.UNREACHABLE: "no way to reach {server}",
+    Failure.RESET: "connection broken off by {server}",
+    Failure.EMPTY_REPLY: "connection closed without an answer by {server}",
+    Failure.TIMEOUT_CONNECT: "timed out after {seconds:g} s connecting to {server}",
+    Failure.TIMEOUT_TLS: "timed out after {seconds:g} s in the TLS handshake with {server}",
+    Failure.TIMEOUT_ANSWER: "timed out after {seconds:g} s waiting for the answer of {server}",
+    Failure.TLS_EXPIRED: "certificate of {server} is expired or not valid yet",
+    Failure.TLS_SELF_SIGNED: "certificate of {server} is self-signed",
+    Failure.TLS_UNTRUSTED: "certificate of {server} is not trusted",
+    Failure.TLS_HOSTNAME: "certificate of {server} is for another name",
+    Failure.TLS_VERSION: "no TLS version or cipher in common with {server}",
+    Failure.TLS_OTHER: "TLS trouble with {server}",
+    Failure.PROTOCOL: "no HTTP between us and {server}",
+    Failure.TOO_LARGE: "head of the answer of {server} is too large",
+    Failure.FORBIDDEN_ADDRESS: "forbidden address of {host}",
+    Failure.FORBIDDEN_PORT: "forbidden port {server}",
+}
+
+
+def one_line(text: str) -> str:
+    """`text` with every control character and line separator replaced, so that it can't forge a log line."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", " "))
+
+
+def describe(fault: Fault, host: str, port: int, seconds: float) -> str:
+    """One line with class, host and phase. `seconds`: how long the request had taken when it failed."""
+    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    sentence = _SENTENCES[fault.failure].format(host=host, server=server, seconds=round(seconds, 1))
+    return one_line(f"{sentence}: {fault.detail}" if fault.detail else sentence)
+
+
+def of_os_error(error: OSError, where: str) -> Fault:
+    """A connection that the system or the other side ended. `where`: the phase, such as "connecting".
+
+    What is not about the server at all (no descriptors left, no permission) counts as unreachable, which condemns
+    no link.
+    """
+    names = _error_names(error)
+    detail = error.strerror or str(error)
+    if "ECONNREFUSED" in names:
+        return Fault(failure=Failure.REFUSED)
+    if names & _RESETTING or isinstance(error, ConnectionError):
+        return Fault(failure=Failure.RESET, detail=where)
+    if "ETIMEDOUT" in names:
+        phase = Failure.TIMEOUT_CONNECT if where == CONNECTING else Failure.TIMEOUT_ANSWER
+        return Fault(failure=phase, detail=detail)
+    return Fault(failure=Failure.UNREACHABLE, detail=detail)
+
+
+def _error_names(error: OSError) -> set[str]:
+    """The symbolic errno names in it. aiohappyeyeballs joins the texts of several failed addresses and drops their
+    numbers where they differ, so they are read back from "[Errno 111] …"."""
+    numbers = {error.errno} if error.errno else {int(n) for n in re.findall(r"\[Errno (-?\d+)\]", str(error))}
+    return {errno.errorcode[number] for number in numbers if number in errno.errorcode}
+
+
+def of_lookup_error(error: OSError) -> Fault:
+    """getaddrinfo's errors: only "there is no such name" and "it has no address" speak of the name."""
+    nothing = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_ADDRFAMILY}
+    if isinstance(error, socket.gaierror) and error.errno in nothing:
+        return Fault(failure=Failure.DNS_NOT_FOUND)
+    return Fault(failure=Failure.DNS_TROUBLE, detail=error.strerror or str(error))

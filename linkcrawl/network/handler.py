@@ -1,0 +1,179 @@
+"""Scrapy's download handler for http and https: asks, reads the head of the answer, and says exactly what happened.
+
+Why not one of Scrapy's: a link checker needs the failure's class and phase, the address in every case, a guard between
+resolution and connection, one deadline over everything, and patience with broken servers (docs/architecture.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import resource
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from attrs import define
+from scrapy.exceptions import DownloadFailedError
+from scrapy.http import Response
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.config import read_config
+from linkcrawl.network.answer import Answer, AnswerReader
+from linkcrawl.network.connection import Connection, open_socket, start
+from linkcrawl.network.fault import Fault, describe
+from linkcrawl.network.guard import Address
+from linkcrawl.network.outcomes import answered
+from linkcrawl.network.pool import Pool
+from linkcrawl.network.request import Destination, read_destination, request_bytes
+from linkcrawl.network.resolver import Resolver
+from linkcrawl.network.tls import client_context
+from linkcrawl.urls import BAD_PORTS
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+
+class RequestFailed(DownloadFailedError):
+    """No answer came. `failure` is its class, `error` one line for people, `ip` the address that was tried."""
+
+    def __init__(self, failure: Failure, error: str, ip: str | None) -> None:
+        super().__init__(error)
+        self.failure, self.error, self.ip = failure, error, ip
+
+
+@define
+class _Trip:
+    """How far a request has got. `since`: steady seconds when it began to connect or to send."""
+
+    destination: Destination | None = None
+    phase: Failure = Failure.TIMEOUT_CONNECT
+    since: float | None = None
+    ip: str | None = None
+
+
+class CheckDownloadHandler:
+    """Sends GET and HEAD requests byte for byte and leaves every answer after its head.
+
+    `request.meta` in: `body_limit` (int: bytes of the body to read, for robots.txt; absent: none), `download_timeout`
+    (seconds, in place of LINKCRAWL_TIMEOUT; counted from connecting, a DNS lookup has its own limit). Out, always:
+    `outcome`. Raises RequestFailed where no answer came.
+    """
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        config = read_config(crawler.settings, need_contact=False)
+        self._timeout = config.timeout
+        self._resolver = Resolver(exempt=config.allowed_networks)
+        self._tls = client_context(config.ca_bundle)
+        self._pool = Pool(limit=_idle_limit(config.concurrent_requests))
+        # One reading of the wall clock: a clock that is set back must not make an answer older than its request.
+        self._epoch = time.time() - time.monotonic()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        trip = _Trip()
+        began = time.monotonic()
+        result = await self._ask(request, trip)
+        sent = trip.since or began
+        seconds = time.monotonic() - sent
+        request.meta["download_latency"] = seconds
+        if isinstance(result, Fault):
+            raise self._failed(request, trip, result, sent, seconds)
+        request.meta["outcome"] = answered(
+            result.head.headers, status=result.head.status, ip=trip.ip, sent_at=self._epoch + sent, seconds=seconds
+        )
+        return Response(
+            request.url,
+            status=result.head.status,
+            headers=result.head.headers,
+            body=result.body,
+            flags=["dataloss"] if result.broken else None,
+            request=request,
+            ip_address=ipaddress.ip_address(trip.ip) if trip.ip else None,
+            protocol=f"HTTP/{result.head.version}",
+        )
+
+    async def close(self) -> None:
+        """Close all idle connections; those in use end with their requests."""
+        self._pool.close()
+        self._resolver.close()
+        await asyncio.sleep(0)  # the loop closes aborted sockets in its next round
+
+    async def _ask(self, request: Request, trip: _Trip) -> Answer | Fault:
+        place = read_destination(request.url)
+        if isinstance(place, Fault):
+            return place
+        trip.destination = place
+        if place.port in BAD_PORTS:
+            return Fault(failure=Failure.FORBIDDEN_PORT)
+        payload = request_bytes(request.method, place, request.headers)
+        if isinstance(payload, Fault):
+            return payload
+        reader = AnswerReader(request.method, request.meta.get("body_limit"))
+        return await self._exchange(place, payload, reader, request.meta.get("download_timeout", self._timeout), trip)
+
+    async def _exchange(
+        self, place: Destination, payload: bytes, reader: AnswerReader, seconds: float, trip: _Trip
+    ) -> Answer | Fault:
+        server = (place.scheme, place.host, place.port)
+        kept = self._pool.take(server)
+        addresses = () if kept else await self._resolver.resolve(place.host)
+        if isinstance(addresses, Fault):
+            return addresses
+        trip.since = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                connection = kept or await self._connect(place, addresses, seconds, trip)
+                if isinstance(connection, Fault):
+                    return connection
+                trip.phase, trip.ip = Failure.TIMEOUT_ANSWER, connection.ip
+                result = await connection.ask(payload, reader)
+        except TimeoutError:
+            return Fault(failure=trip.phase)
+        if isinstance(result, Answer):
+            if result.reusable:
+                self._pool.put(server, connection)
+        elif kept and result.failure is Failure.PROTOCOL:
+            # Bytes of an earlier answer that came after this request had gone. They say nothing of this one, and a
+            # broken connection is what the check asks again after.
+            return Fault(failure=Failure.RESET, detail="out of step with an earlier answer")
+        return result
+
+    async def _connect(
+        self, place: Destination, addresses: Sequence[Address], seconds: float, trip: _Trip
+    ) -> Connection | Fault:
+        trip.ip = str(addresses[0])
+        opened = await open_socket(addresses, place.port)
+        if isinstance(opened, Fault):
+            return opened
+        sock, trip.ip = opened
+        if place.scheme == "http":
+            return await start(sock, trip.ip)
+        trip.phase = Failure.TIMEOUT_TLS
+        return await start(sock, trip.ip, self._tls, host=place.host, seconds=seconds)
+
+    def _failed(self, request: Request, trip: _Trip, fault: Fault, sent: float, seconds: float) -> RequestFailed:
+        place = trip.destination
+        error = describe(fault, place.host, place.port, seconds) if place else fault.detail
+        request.meta["outcome"] = Outcome(
+            sent_at=self._epoch + sent,
+            ended_at=self._epoch + sent + seconds,
+            duration_ms=None if trip.since is None else round(seconds * 1000),
+            ip=trip.ip,
+            failure=fault.failure,
+            error=error,
+        )
+        return RequestFailed(fault.failure, error, trip.ip)
+
+
+def _idle_limit(concurrent_requests: int) -> int:
+    """Idle connections that there are file descriptors for, half of the spare ones for each of http and https."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors = 2**20 if soft == resource.RLIM_INFINITY else soft
+    return min(max((descriptors - concurrent_requests) // 4, 32), 4096)

@@ -1,0 +1,34 @@
+"""Answers as the check room reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from linkcrawl.check.outcome import Outcome
+
+#: Fields that hold one value. A server that sends several means the first; joined they would mean nothing.
+_SINGLE = frozenset({"content-length", "content-type", "date", "etag", "last-modified", "location", "retry-after"})
+
+
+def answered(
+    fields: Iterable[tuple[str, str]], *, status: int, ip: str | None, sent_at: float, seconds: float
+) -> Outcome:
+    """An answer's outcome. `fields`: lower-case names and clean values; `seconds`: from `sent_at` to the answer."""
+    headers: dict[str, str] = {}
+    cookies: list[str] = []
+    for name, value in fields:
+        if name == "set-cookie":  # a comma may stand within one: RFC 9110, 5.3
+            cookies.append(value)
+        elif name not in headers:
+            headers[name] = value
+        elif name not in _SINGLE:
+            headers[name] += f", {value}"
+    return Outcome(
+        sent_at=sent_at,
+        ended_at=sent_at + seconds,
+        duration_ms=round(seconds * 1000),
+        ip=ip,
+        status=status,
+        headers=headers,
+        set_cookie=tuple(cookies),
+    )

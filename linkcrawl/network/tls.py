@@ -1,0 +1,77 @@
+"""TLS as a link checker needs it: verified, tolerant where browsers are, and exact about what went wrong."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from linkcrawl.check.outcome import Failure
+from linkcrawl.config import ConfigError
+from linkcrawl.network.fault import Fault
+
+#: ssl.OP_LEGACY_SERVER_CONNECT, which Python names from 3.12 on.
+_LEGACY_SERVER_CONNECT = 0x4
+
+#: X509_V_ERR_… of OpenSSL's x509_vfy.h; what isn't here is TLS_UNTRUSTED.
+_VERIFY_CODES = {
+    9: Failure.TLS_EXPIRED,  # not valid yet
+    10: Failure.TLS_EXPIRED,
+    18: Failure.TLS_SELF_SIGNED,  # the server's own certificate; 19, one within the chain, is an unknown issuer
+    62: Failure.TLS_HOSTNAME,
+    64: Failure.TLS_HOSTNAME,  # IP address mismatch
+}
+
+_NOTHING_IN_COMMON = frozenset(
+    {
+        "HANDSHAKE_FAILURE",
+        "INSUFFICIENT_SECURITY",
+        "NO_CIPHERS_AVAILABLE",
+        "NO_PROTOCOLS_AVAILABLE",
+        "NO_SHARED_CIPHER",
+        "PROTOCOL_VERSION",
+        "UNKNOWN_PROTOCOL",
+        "UNSUPPORTED_PROTOCOL",
+        "UNSUPPORTED_SSL_VERSION",
+        "VERSION_TOO_LOW",
+        "DH_KEY_TOO_SMALL",
+        "WRONG_SSL_VERSION",
+    }
+)
+
+
+def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
+    """Verifies against `ca_bundle` (PEM), else against the system's authorities or SSL_CERT_FILE.
+
+    Raises ConfigError for a bundle without certificates. Two things are looser than Python's default, because every
+    browser takes them and a link that opens there isn't broken: servers without secure renegotiation (RFC 5746), and
+    certificates that miss a formality (VERIFY_X509_STRICT, on from Python 3.13).
+    """
+    try:
+        context = ssl.create_default_context(cafile=str(ca_bundle) if ca_bundle else None)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(
+            f"LINKCRAWL_CA_BUNDLE: {str(ca_bundle)!r} can't be used ({error}); a file of PEM certificates would work"
+        ) from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.options |= _LEGACY_SERVER_CONNECT
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def of_tls_error(error: ssl.SSLError) -> Fault:
+    """What a TLS error says of the server."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        failure = _VERIFY_CODES.get(error.verify_code, Failure.TLS_UNTRUSTED)
+        return Fault(failure=failure, detail=error.verify_message)
+    reason = (error.reason or "").upper()
+    bare = reason.removeprefix("TLSV1_ALERT_").removeprefix("SSLV3_ALERT_").removeprefix("TLSV1_")
+    if bare in _NOTHING_IN_COMMON:
+        return Fault(failure=Failure.TLS_VERSION, detail=_spoken(reason))
+    if bare == "UNRECOGNIZED_NAME":  # the server serves no such name (RFC 6066, 3)
+        return Fault(failure=Failure.TLS_HOSTNAME, detail=_spoken(reason))
+    return Fault(failure=Failure.TLS_OTHER, detail=_spoken(reason) or str(error))
+
+
+def _spoken(reason: str) -> str:
+    return reason.replace("_", " ").lower()

@@ -1,0 +1,94 @@
+"""The pipeline that keeps records: in batches, off the reactor thread, and passed on only once they are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from linkcrawl.items import Finished, Record
+from linkcrawl.session import session_of
+from linkcrawl.stores import StoreLost
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
+#: crash, so it is kept near what a disk needs to make a transaction safe.
+GATHER = 0.05
+#: Seconds between two tries to reach a lost store, and between two lines about it.
+RETRY, REPEAT = 1.0, 60.0
+
+
+class RecordsPipeline:
+    """Takes `Finished` checks, stores them, and passes their records on to the feeds: a feed never shows what the
+    store doesn't have. While the store can't be reached the items wait here; Scrapy then sends nothing more, as soon
+    as `SCRAPER_SLOT_MAX_ACTIVE_SIZE` is reached, and after LINKCRAWL_PATIENCE the crawl ends with `store_lost`."""
+
+    def __init__(self, crawler: Crawler):
+        self._crawler = crawler
+        self._waiting: list[tuple[Finished, asyncio.Future[bool]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """A Finished becomes its stored Record; whatever else comes is passed on."""
+        if not isinstance(item, Finished):
+            return item
+        stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, stored))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write())
+        if not await stored:
+            from scrapy.exceptions import DropItem
+
+            raise DropItem("the store was lost; the link stays due")
+        return self._counted(item.record)
+
+    def _counted(self, record: Record) -> Record:
+        stats = self._crawler.stats
+        stats.inc_value("linkcrawl/records")
+        stats.inc_value(f"linkcrawl/category/{record.category}")
+        return record
+
+    async def _write(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(GATHER)
+            batch, self._waiting = self._waiting, []
+            stored = await self._store([finished for finished, _ in batch])
+            for finished, future in batch:
+                self._crawler.engine.scheduler.forget(finished.record.link_id)  # type: ignore[union-attr]
+                if not future.done():
+                    future.set_result(stored)
+        self._writer = None
+
+    async def _store(self, batch: list[Finished]) -> bool:
+        session = session_of(self._crawler)
+        began = session.now()
+        told = float("-inf")
+        while True:
+            try:
+                await session.worker.call(session.store.finish, batch)
+            except StoreLost as fault:
+                now = session.now()
+                if now - told >= REPEAT:
+                    told = now
+                    logger.error("The store is lost, %d records wait: %s", len(batch) + len(self._waiting), fault)
+                if now - began > session.config.patience:
+                    await self._give_up(fault)
+                    return False
+                await asyncio.sleep(RETRY)
+            else:
+                return True
+
+    async def _give_up(self, fault: StoreLost) -> None:
+        logger.error("The store did not come back in LINKCRAWL_PATIENCE: %s", fault)
+        engine = self._crawler.engine
+        asyncio.get_running_loop().create_task(engine.close_spider_async(reason="store_lost"))

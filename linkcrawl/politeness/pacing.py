@@ -1,0 +1,273 @@
+"""The arithmetic of pace. Pure: time and chance are arguments, and each answer makes a new `Pace` of the old one.
+
+The delay of a gate, in seconds from the end of an answer to the start of the next request, is the largest of
+
+* the floor (DOWNLOAD_DELAY, or what a policy rule says instead),
+* Crawl-delay and Request-rate of robots.txt, or the delay agreed on instead of them,
+* k times the smoothed answer time, at most `max_adaptive` (k = 1 / AUTOTHROTTLE_TARGET_CONCURRENCY),
+* all that times the strain, once the server answers slower than it used to,
+* the back-off: twice the delay in force after each throttling answer or time-out, less by a step for each good answer.
+
+A wait that the server asks for by itself (Retry-After, RateLimit) silences the gate besides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from attrs import asdict, evolve, frozen
+
+#: Longest silence that an answer can ask for, in seconds; more is cut to it, and told.
+MAX_SILENCE = 86400.0
+
+#: Weight of a slower and of a faster answer in the smoothed answer time: quick to give way, slow to press on.
+SLOWER, FASTER = 0.5, 0.125
+#: The same for the baseline: it follows the best times at once, and takes some hundred answers to accept worse ones.
+BASELINE_UP, BASELINE_DOWN = 1 / 256, 0.25
+#: Answers count as slower from this multiple of the baseline, plus this many seconds of noise.
+STRAINED, NOISE = 1.25, 0.02
+#: Seconds of a back-off at least; twice a delay of nothing would be no back-off.
+LEAST_BACK_OFF = 1.0
+#: Good answers in a row after which a back-off comes down, and what is left of it after each further one.
+QUIET_ANSWERS, RECOVERY = 3, 0.9
+
+#: The ban circuit: so many of the last so many answers, from a host that has answered well so often before.
+BANNED, WINDOW, WORKED = 8, 10, 5
+
+
+class Kind(StrEnum):
+    """What an answer means for pace."""
+
+    OK = "ok"  # below 400
+    ERROR = "error"  # an error page or challenge: its quickness says nothing
+    THROTTLED = "throttled"  # too many requests, overloaded
+    TIMEOUT = "timeout"
+    FAILURE = "failure"  # no answer, for any other reason: says nothing about load
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What came of one request, as far as pace goes (signals.answer_of makes it).
+
+    `ended`: Unix seconds. `refused`: looks like a ban (403, 429, challenge). `latency`: seconds. `retry_at`: until
+    when the server wants to be left alone. `cost`: how many delays the request is worth.
+    """
+
+    ended: float
+    kind: Kind
+    refused: bool = False
+    latency: float | None = None
+    retry_at: float | None = None
+    cost: float = 1.0
+
+
+@frozen(kw_only=True)
+class Terms:
+    """What bounds a gate's pace: seconds, and whose word they are. `agreed_delay` stands instead of both of
+    robots.txt's; it doesn't go below the floor either. `max_adaptive`: AUTOTHROTTLE_MAX_DELAY."""
+
+    floor: float
+    floor_from: str = "DOWNLOAD_DELAY"
+    crawl_delay: float | None = None
+    request_rate_delay: float | None = None
+    agreed_delay: float | None = None
+    agreed_from: str = "agreement"
+    k: float = 5.0
+    max_adaptive: float = 60.0
+
+
+@frozen(kw_only=True)
+class Pace:
+    """What is known of a gate. Answer times in seconds, moments in Unix seconds.
+
+    `answer_time`, `baseline`: smoothed, and what it is when the server is at ease. `back_off`: a delay, 0 when there
+    is none; `calm`: good answers since the last that throttled. `silent_until`: asked for by the server. `last_end`,
+    `last_cost`: of the last request. `recent`: the last answers, when each came and whether it refused us; `good` and
+    `refused` count those before them, for the ban circuit. `blocked_since`: the turn, once that has opened.
+    """
+
+    answer_time: float | None = None
+    baseline: float | None = None
+    back_off: float = 0.0
+    calm: int = 0
+    silent_until: float = 0.0
+    last_end: float | None = None
+    last_cost: float = 1.0
+    recent: tuple[tuple[float, bool, bool], ...] = ()
+    good: int = 0
+    refused: int = 0
+    blocked_since: float | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """The pace, ready for JSON."""
+        return asdict(self)
+
+
+def pace_from_row(row: Mapping[str, Any]) -> Pace:
+    """The pace that `to_row` gave; an empty row is one of which nothing is known."""
+    recent = tuple((at, good, refused) for at, good, refused in row.get("recent", ()))
+    return Pace(**{**row, "recent": recent})
+
+
+@frozen(kw_only=True)
+class Silenced:
+    """An event: the server wants to be left alone until `until`; `asked` is more where we cap it."""
+
+    until: float
+    asked: float
+
+
+@frozen(kw_only=True)
+class Blocked:
+    """An event: a host that used to work has turned us away since `since`. Records of refusals since then are not to
+    be believed."""
+
+    since: float
+
+
+Event = Silenced | Blocked
+
+
+@frozen(kw_only=True)
+class Delay:
+    """Seconds between an answer and the next request, and where that number comes from."""
+
+    seconds: float
+    origin: str
+
+
+@frozen(kw_only=True)
+class Wait:
+    """When the next request may go (Unix seconds; infinite while blocked), and why not before."""
+
+    at: float
+    why: str
+
+
+def delay(pace: Pace, terms: Terms) -> Delay:
+    """The delay in force, for a request of cost 1."""
+    base = _base(pace, terms)
+    candidates = [
+        base,
+        Delay(seconds=_strained(pace, terms, base.seconds), origin="answers slower than usual"),
+        Delay(seconds=_back_off(pace.back_off, terms, base.seconds), origin="back-off"),
+    ]
+    return max(candidates, key=lambda candidate: candidate.seconds)
+
+
+def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
+    """When the gate may send again. `jitter`, 0 or more: the part of a delay that is waited on top of it."""
+    if pace.blocked_since is not None:
+        return Wait(at=math.inf, why="blocked: it used to work and has turned us away")
+    if pace.last_end is None:
+        spaced = Wait(at=0.0, why="nothing asked yet")
+    else:
+        one = delay(pace, terms)
+        at = pace.last_end + one.seconds * max(pace.last_cost, 1.0) * (1 + max(jitter, 0.0))
+        spaced = Wait(at=at, why=f"delay of {one.seconds:.3g} s ({one.origin})")
+    silent = Wait(at=pace.silent_until, why="silenced by the server (Retry-After or RateLimit)")
+    return max(spaced, silent, key=lambda wait: wait.at)
+
+
+def note(pace: Pace, terms: Terms, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
+    """The pace after an answer, and what happened by it that people should know."""
+    before = delay(pace, terms).seconds
+    pace = evolve(pace, last_end=answer.ended, last_cost=answer.cost, **_timed(pace, answer))
+    pace = evolve(pace, **_backed_off(pace, terms, answer, before))
+    pace, silenced = _silenced(pace, answer)
+    pace, blocked = _judged(pace, answer)
+    return pace, (*silenced, *blocked)
+
+
+def unblocked(pace: Pace) -> Pace:
+    """The pace after a person has re-opened the gate: the ban circuit starts anew, all else is remembered."""
+    return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
+
+
+def restarted(pace: Pace, now: float) -> Pace:
+    """The pace after a crash: nobody knows when the last request ended, so one full delay is waited from now."""
+    return evolve(pace, last_end=now)
+
+
+def _base(pace: Pace, terms: Terms) -> Delay:
+    adaptive = min(terms.k * (pace.answer_time or 0.0), terms.max_adaptive)
+    if terms.agreed_delay is None:
+        asked = [(terms.crawl_delay, "Crawl-delay"), (terms.request_rate_delay, "Request-rate")]
+    else:
+        asked = [(terms.agreed_delay, terms.agreed_from)]
+    candidates = [(terms.floor, terms.floor_from), *asked, (adaptive, f"{terms.k:g} x answer time")]
+    seconds, origin = max(((number or 0.0, origin) for number, origin in candidates), key=lambda each: each[0])
+    return Delay(seconds=seconds, origin=origin)
+
+
+def _strained(pace: Pace, terms: Terms, base: float) -> float:
+    if pace.answer_time is None or pace.baseline is None:
+        return base
+    strain = pace.answer_time / (STRAINED * pace.baseline + NOISE)
+    return max(base, min(base * strain, terms.max_adaptive))
+
+
+def _back_off(seconds: float, terms: Terms, base: float) -> float:
+    """A back-off, capped at the adaptive part's cap; but there is always room for one doubling."""
+    return min(seconds, max(terms.max_adaptive, 2 * base, LEAST_BACK_OFF))
+
+
+def _timed(pace: Pace, answer: Answer) -> dict[str, Any]:
+    """Answer time and baseline. The baseline follows the smoothed time of before, so that a slower answer never
+    makes a shorter delay."""
+    latency, known = answer.latency, pace.answer_time
+    if latency is None or answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
+        return {}
+    if answer.kind is not Kind.OK:
+        return {"answer_time": _towards(known, latency, SLOWER, 0.0)} if latency > (known or 0.0) else {}
+    if known is None or pace.baseline is None:
+        first = max(latency, known or 0.0)
+        return {"answer_time": first, "baseline": first}
+    return {
+        "answer_time": _towards(known, latency, SLOWER, FASTER),
+        "baseline": _towards(pace.baseline, known, BASELINE_UP, BASELINE_DOWN),
+    }
+
+
+def _towards(known: float | None, new: float, up: float, down: float) -> float:
+    return new if known is None else known + (up if new > known else down) * (new - known)
+
+
+def _backed_off(pace: Pace, terms: Terms, answer: Answer, before: float) -> dict[str, Any]:
+    """Back-off and calm. `before`: the delay that was in force for the request, which a throttling answer doubles."""
+    base = _base(pace, terms).seconds
+    if answer.kind in (Kind.THROTTLED, Kind.TIMEOUT):
+        return {"back_off": _back_off(max(2 * before, LEAST_BACK_OFF), terms, base), "calm": 0}
+    if answer.kind is not Kind.OK:
+        return {}
+    calm = pace.calm + 1
+    eased = pace.back_off * RECOVERY if calm > QUIET_ANSWERS else pace.back_off
+    return {"back_off": eased if eased > base else 0.0, "calm": calm}
+
+
+def _silenced(pace: Pace, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
+    if answer.retry_at is None or answer.retry_at <= max(answer.ended, pace.silent_until):
+        return pace, ()
+    until = min(answer.retry_at, answer.ended + MAX_SILENCE)
+    until = max(until, pace.silent_until)
+    return evolve(pace, silent_until=until), (Silenced(until=until, asked=answer.retry_at),)
+
+
+def _judged(pace: Pace, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
+    """The ban circuit. A host that has always refused a good part of its links is no host that has turned."""
+    if pace.blocked_since is not None or answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
+        return pace, ()
+    window = (*pace.recent, (answer.ended, answer.kind is Kind.OK, answer.refused))
+    left = window[:-WINDOW]
+    window = window[-WINDOW:]
+    good = pace.good + sum(good for _, good, _ in left)
+    refused = pace.refused + sum(refused for _, _, refused in left)
+    turned = [at for at, _, refused in window if refused]
+    worked = good + sum(good for _, good, _ in window) >= WORKED and refused * 2 <= good
+    pace = evolve(pace, recent=window, good=good, refused=refused)
+    if len(turned) < BANNED or not worked:
+        return pace, ()
+    return evolve(pace, blocked_since=turned[0]), (Blocked(since=turned[0]),)

@@ -1,0 +1,141 @@
+"""What the parts of one crawl share: its settings, arguments, store and clock. The spider carries it.
+
+`Session.open` is where a crawl's configuration is judged whole: whatever is unusable raises ConfigError or StoreError
+here, before any request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from attrs import define, field, frozen
+
+from linkcrawl.check.procedure import Rules
+from linkcrawl.check.recheck import Intervals
+from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.robots_cache import RobotsCache
+from linkcrawl.sources import check_source
+from linkcrawl.stores import Narrow, Store, open_store
+from linkcrawl.stores.worker import StoreWorker
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+def steady_clock() -> Callable[[], float]:
+    """A clock in Unix seconds that never jumps: the wall clock's reading of now, carried on by the monotonic one, so
+    that a corrected wall clock can't shorten a delay."""
+    offset = time.time() - time.monotonic()
+    return lambda: time.monotonic() + offset
+
+
+@frozen(kw_only=True)
+class Arguments:
+    """The spider's arguments (`-a name=value`), typed. `seeds`: a source; `limit`: checks to begin at most."""
+
+    seeds: str | None = None
+    collection: str | None = None
+    host: str | None = None
+    recheck: bool = False
+    limit: int | None = None
+    continuous: bool = False
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Arguments:
+        """Raises ConfigError for an argument that doesn't exist or a value that can't be used."""
+        known = {"seeds": str, "collection": str, "host": str, "recheck": _flag, "limit": _count, "continuous": _flag}
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"-a {name}: no such argument; there are {', '.join(known)}")
+        return cls(
+            **{
+                name: known[name](value) if known[name] is str else known[name](name, value)  # type: ignore[operator]
+                for name, value in given.items()
+            }
+        )
+
+
+def _flag(name: str, value: Any) -> bool:
+    text = str(value).lower()
+    if text in {"1", "true", "yes"}:
+        return True
+    if text in {"0", "false", "no"}:
+        return False
+    raise ConfigError(f"-a {name}: {value!r} is neither yes nor no; 1 or 0 would work")
+
+
+def _count(name: str, value: Any) -> int:
+    text = str(value)
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"-a {name}: {value!r} is not a whole number from 1")
+    return int(text)
+
+
+@define(kw_only=True)
+class Session:
+    """One crawl. `clean`: whether the crawl before ended cleanly; if not, every gate waits one full delay first."""
+
+    config: Config
+    arguments: Arguments
+    store: Store
+    worker: StoreWorker
+    now: Callable[[], float]
+    started_at: float
+    clean: bool
+    rules: Rules
+    intervals: Intervals
+    hosts: HostBook
+    robots: RobotsCache
+    closed: bool = field(default=False, init=False)
+
+    @classmethod
+    def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
+        """Judge the configuration, open the store and take it. Raises ConfigError or StoreError, each one line."""
+        config = read_config(settings)
+        arguments = Arguments.parse(given)
+        if arguments.seeds is not None:
+            check_source(arguments.seeds)
+        store = open_store(config.store)
+        store.claim()
+        now = steady_clock()
+        hosts = HostBook(store.hosts())
+        robots = RobotsCache(token=config.product, ttl=config.robots_ttl)
+        for memory in hosts:
+            for authority, row in memory.robots.items():
+                robots.restore(authority, row)
+        return cls(
+            config=config,
+            arguments=arguments,
+            store=store,
+            worker=StoreWorker(store),
+            now=now,
+            started_at=now(),
+            clean=store.was_clean(),
+            rules=Rules(max_redirects=config.max_redirects),
+            intervals=Intervals(),
+            hosts=hosts,
+            robots=robots,
+        )
+
+    def narrow(self) -> Narrow:
+        """Which links this crawl takes."""
+        return Narrow(
+            collection=self.arguments.collection,
+            host=self.arguments.host,
+            recheck_before=self.started_at if self.arguments.recheck else None,
+        )
+
+    def due_before(self) -> float:
+        """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""
+        return self.now() if self.arguments.continuous else self.started_at
+
+
+def session_of(crawler: Crawler) -> Session:
+    """The session of the crawl that this component belongs to."""
+    session = getattr(crawler.spider, "session", None)
+    if not isinstance(session, Session):
+        raise TypeError("linkcrawl's scheduler and middlewares serve the spider resourceproxies only")
+    return session

@@ -1,0 +1,137 @@
+"""CMDI metadata records (1.1 and 1.2, ISO 24622): every ResourceProxy of every type, and MdSelfLink.
+
+Streamed: what has been read is thrown away, so that a record of any size takes the same memory. Nothing outside the
+file is ever read: entities stay unresolved, and a document type declaration, which a CMDI record has no use for,
+ends the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define
+from lxml import etree
+
+from linkcrawl.items import Reject, Seed
+from linkcrawl.sources.rows import reject, seed_or_reject
+from linkcrawl.sources.streams import Stream
+
+#: The envelope's namespaces, of CMDI 1.1 and of 1.2. Components have other ones in 1.2.
+NAMESPACES = ("http://www.clarin.eu/cmd/", "http://www.clarin.eu/cmd/1")
+
+_ROOTS = frozenset(f"{{{namespace}}}CMD" for namespace in NAMESPACES)
+# Kept until the element around them has been read.
+_LEAVES = frozenset(
+    f"{{{namespace}}}{name}"
+    for namespace in NAMESPACES
+    for name in ("ResourceRef", "ResourceType", "MdSelfLink", "MdCollectionDisplayName")
+)
+
+
+@define
+class _Place:
+    """Where the rows of a file come from. `collection` may be learned from the first record's header."""
+
+    source: str
+    record: str
+    collection: str | None
+
+
+def read_cmdi(stream: Stream, source: str, *, record: str, collection: str | None) -> Iterator[Seed | Reject]:
+    """The proxies of the records in a file, and of each its self link. CMD elements may stand within an envelope
+    such as OAI-PMH's. `record` is the file's path, for `Seed.record`; where `collection` is None, the record's
+    MdCollectionDisplayName counts.
+
+    A file that breaks off or isn't XML gives what was read before the fault, and then one Reject.
+    """
+    place, found = _Place(source, record, collection), False
+    try:
+        for element in _elements(stream):
+            found = found or element.tag in _ROOTS
+            yield from _rows(element, place)
+            _forget(element)
+    except etree.XMLSyntaxError as error:
+        yield reject(f"XML: {error.msg}", source=source, line=error.lineno or 1)
+    except _DoctypeError:
+        yield reject("XML: has a document type declaration, which is never read", source=source, line=1)
+    else:
+        if not found:
+            yield reject(f"no CMD element of {' or '.join(NAMESPACES)}", source=source, line=1)
+
+
+class _DoctypeError(Exception):
+    """The document has a document type declaration."""
+
+
+def _elements(stream: Stream) -> Iterator[etree._Element]:
+    """Each element when it has been read whole."""
+    context = etree.iterparse(
+        stream,
+        events=("end",),
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    for position, (_, element) in enumerate(context):
+        if position == 0 and element.getroottree().docinfo.internalDTD is not None:
+            raise _DoctypeError
+        yield element
+
+
+def _rows(element: etree._Element, place: _Place) -> Iterator[Seed | Reject]:
+    namespace, _, name = element.tag[1:].partition("}")
+    if namespace not in NAMESPACES:
+        return
+    if name == "Header":
+        yield from _self_link(element, namespace, place)
+    elif name == "ResourceProxy" and _parent_name(element) == "ResourceProxyList":
+        kind = element.find(f"{{{namespace}}}ResourceType")
+        row = {
+            "url": _text(element.find(f"{{{namespace}}}ResourceRef")),
+            "resource_type": _text(kind),
+            "expected_mime": kind.get("mimetype") if kind is not None else None,
+        }
+        yield _seed(row, place, element)
+
+
+def _self_link(header: etree._Element, namespace: str, place: _Place) -> Iterator[Seed | Reject]:
+    if place.collection is None:
+        place.collection = _text(header.find(f"{{{namespace}}}MdCollectionDisplayName"))
+    link = header.find(f"{{{namespace}}}MdSelfLink")
+    if link is not None and (url := _text(link)):
+        yield _seed({"url": url, "resource_type": "SelfLink"}, place, link)
+
+
+def _seed(row: dict[str, str | None], place: _Place, element: etree._Element) -> Seed | Reject:
+    row |= {"collection": place.collection, "record": place.record}
+    return seed_or_reject(row, source=place.source, line=_line(element), text=row["url"] or "")
+
+
+def _line(element: etree._Element) -> int:
+    line: int | None = element.sourceline  # type: ignore[assignment]  # the stubs leave it open
+    return line or 1
+
+
+def _text(element: etree._Element | None) -> str | None:
+    """An element's text without the space around it: that of xs:anyURI is collapsed (XML Schema, 3.2.17)."""
+    return (element.text or "").strip() or None if element is not None else None
+
+
+def _parent_name(element: etree._Element) -> str:
+    parent = element.getparent()
+    return etree.QName(parent).localname if parent is not None else ""
+
+
+def _forget(element: etree._Element) -> None:
+    """Drop an element's content and the elements before it, unless what is around it still needs them."""
+    if element.tag in _LEAVES:
+        return
+    element.clear()
+    parent = element.getparent()
+    if parent is None:
+        return
+    while (before := element.getprevious()) is not None and before.tag not in _LEAVES:
+        parent.remove(before)

@@ -1,0 +1,159 @@
+"""Files and folders as sources: which reader a name asks for, and the walk through a folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from linkcrawl.config import ConfigError
+from linkcrawl.items import Reject, Seed
+from linkcrawl.sources.cmdi import read_cmdi
+from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt
+from linkcrawl.sources.rows import reject
+from linkcrawl.sources.streams import STREAM_ERRORS, Stream, unpacked
+
+_LINE_READERS: dict[str, Callable[[Stream, str], Iterator[Seed | Reject]]] = {
+    ".jsonl": read_jsonl,
+    ".ndjson": read_jsonl,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".txt": read_txt,
+}
+_XML = (".xml", ".cmdi")
+
+#: What an operator may be told that would work.
+WOULD_WORK = f"a folder, - (JSON lines on standard input), or a file named {' '.join((*_LINE_READERS, *_XML))} (or .gz)"
+
+
+@frozen(kw_only=True)
+class _File:
+    """A file to read. CMDI seeds get its `record` and `collection`. `within`: it was found in a folder."""
+
+    path: Path
+    record: str
+    collection: str | None = None
+    within: bool = False
+
+
+def check(source: str) -> None:
+    """Raise ConfigError where `source` is no file or folder that can be read."""
+    path = Path(source)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"seeds: {source!r} can't be read: {_reason(error)}; {WOULD_WORK} would work") from None
+    if not os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
+        raise ConfigError(f"seeds: {source!r} can't be read: Permission denied")
+    if stat.S_ISDIR(mode):
+        if not any(isinstance(found, _File) for found in _walk(path)):
+            raise ConfigError(f"seeds: no file in the folder {source!r} can be read as seeds; {WOULD_WORK} would work")
+    elif not _suffix(path):
+        raise ConfigError(f"seeds: {source!r} has no suffix that is understood; {WOULD_WORK} would work")
+
+
+def read(source: str) -> Iterator[Seed | Reject]:
+    """The rows of a file, or of every file below a folder: sorted, a folder's own before its sub-folders'."""
+    path = Path(source)
+    if not path.is_dir():
+        yield from _read_file(_File(path=path, record=_printable(path)))
+        return
+    for found in _walk(path):
+        if isinstance(found, Reject):
+            yield found
+        else:
+            yield from _read_file(found)
+
+
+def read_stdin() -> Iterator[Seed | Reject]:
+    """JSON lines on standard input, gzipped or not."""
+    yield from _guarded(read_jsonl(unpacked(sys.stdin.buffer), "-"), "-")  # type: ignore[arg-type]  # it is buffered
+
+
+def _suffix(path: Path) -> str:
+    """The suffix that names a reader, lower case, under an optional .gz; empty where there is none."""
+    name = path.name.lower().removesuffix(".gz")
+    suffix = os.path.splitext(name)[1]
+    return suffix if suffix in _LINE_READERS or suffix in _XML else ""
+
+
+def _walk(top: Path) -> Iterator[_File | Reject]:
+    """Every file below `top` that has a reader, sorted. A folder that is reached again, by a symbolic link or
+    another, isn't entered twice."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            status = folder.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            yield reject(f"can't be read: {_reason(error)}", source=_printable(folder), line=0)
+            continue
+        folders = []
+        for entry in entries:
+            path = Path(entry.path)
+            if _is_folder(entry):
+                folders.append(path)
+            elif _suffix(path):
+                yield _found(path, top)
+        waiting.extend(reversed(folders))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symbolic link that leads to itself: reading it will say so
+        return False
+
+
+def _found(path: Path, top: Path) -> _File:
+    relative = path.relative_to(top)
+    collection = _printable(Path(relative.parts[0])) if len(relative.parts) > 1 else None
+    return _File(path=path, record=_printable(relative), collection=collection, within=True)
+
+
+def _read_file(file: _File) -> Iterator[Seed | Reject]:
+    source = _printable(file.path)
+    try:
+        # Opening a pipe that nobody writes to would wait for ever.
+        if file.within and not stat.S_ISREG(file.path.stat().st_mode):
+            yield reject("can't be read: not a regular file", source=source, line=0)
+            return
+        with file.path.open("rb") as raw:
+            stream = unpacked(raw, gzipped=file.path.name.lower().endswith(".gz"))
+            yield from _guarded(_rows(stream, file, source), source)
+    except OSError as error:
+        yield reject(f"can't be read: {_reason(error)}", source=source, line=0)
+
+
+def _rows(stream: Stream, file: _File, source: str) -> Iterator[Seed | Reject]:
+    suffix = _suffix(file.path)
+    if suffix in _XML:
+        return read_cmdi(stream, source, record=file.record, collection=file.collection)
+    return _LINE_READERS[suffix](stream, source)
+
+
+def _guarded(rows: Iterator[Seed | Reject], source: str) -> Iterator[Seed | Reject]:
+    """The rows as far as the stream can be read, then one Reject."""
+    try:
+        yield from rows
+    except STREAM_ERRORS as error:
+        yield reject(f"can't be read further: {_reason(error)}", source=source, line=0)
+
+
+def _reason(error: BaseException) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _printable(path: Path) -> str:
+    """The path as text; bytes of it that are not UTF-8 become U+FFFD, since every store must be able to keep it."""
+    return os.fsencode(path).decode("utf-8", "replace")

@@ -1,0 +1,112 @@
+"""One row of a source, a mapping of field names to values, into a Seed or a Reject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from linkcrawl import urls
+from linkcrawl.items import Reject, Seed
+from linkcrawl.userinfo import redact, without_userinfo
+
+#: Fields of a seed that are text, `url` aside.
+TEXTS = ("collection", "record", "expected_mime", "provider", "resource_type")
+FIELDS = frozenset(("url", "priority", *TEXTS))
+
+#: Field names of the older layout, and today's.
+OLDER = {"expectedMimeType": "expected_mime"}
+
+#: What every store can hold. Larger than anything that orders work.
+MAX_PRIORITY = 2**31 - 1
+
+#: Characters of a bad line that are kept.
+KEPT_TEXT = 500
+# Cut before redacting as well: a line may be megabytes long, a login is not.
+_LOOKED_AT = 4000
+
+
+class BadRowError(Exception):
+    """A row that is no seed; its text says why. It never leaves this package."""
+
+
+def seed_or_reject(row: Mapping[str, Any], *, source: str, line: int, text: str) -> Seed | Reject:
+    """The seed of a row. `text` is what stood in the source, for the reject."""
+    try:
+        return _seed(row)
+    except BadRowError as error:
+        return reject(str(error), source=source, line=line, text=text)
+
+
+def reject(why: str, *, source: str, line: int, text: str = "") -> Reject:
+    """A Reject with its text cut, and no user:password@ in it."""
+    return Reject(source=source, line=line, why=redact(why), text=redact(text[:_LOOKED_AT])[:KEPT_TEXT])
+
+
+def _seed(row: Mapping[str, Any]) -> Seed:
+    values = dict(row)
+    for older, name in OLDER.items():
+        if older in values:
+            value = values.pop(older)
+            if values.get(name) in (None, ""):
+                values[name] = value
+    return Seed(
+        url=_url(values.pop("url", None)),
+        priority=_priority(values.pop("priority", None)),
+        **{name: _text(name, values.pop(name)) for name in TEXTS if name in values},
+        extra=_redacted(values) if values else values,
+    )
+
+
+def _url(value: Any) -> str:
+    if value is None or value == "":
+        raise BadRowError("no url")
+    if not isinstance(value, str):
+        raise BadRowError(f"url is {_shown(value)}, not text")
+    url = without_userinfo(value)
+    if not urls.has_scheme(url):
+        raise BadRowError("url has no scheme" if url.strip() else "no url")
+    return url
+
+
+def _text(name: str, value: Any) -> str | None:
+    """A text field. Numbers are taken as they are written: identifiers often are numbers. Lists are not taken apart,
+    since a mention in two collections is two rows."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise BadRowError(f"{name} is {_shown(value)}, not text")
+    return redact(value.strip()) or None
+
+
+def _priority(value: Any) -> int:
+    if value is None or value == "":
+        return 0
+    number: Any = value
+    if isinstance(value, str):
+        digits = value.strip()
+        number = int(digits) if digits.lstrip("+-").isdecimal() and len(digits) <= 11 else None
+    elif isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise BadRowError(f"priority is {_shown(value)}, not an integer")
+    if not -MAX_PRIORITY <= number <= MAX_PRIORITY:
+        raise BadRowError(f"priority {_shown(value)} is out of range; up to {MAX_PRIORITY} would work")
+    return number
+
+
+def _redacted(value: Any) -> Any:
+    """The value of an unknown field without the logins of the URLs in it."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {name: _redacted(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_redacted(part) for part in value]
+    return value
+
+
+def _shown(value: Any) -> str:
+    shown = ascii(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -1,0 +1,147 @@
+"""The spider: starts checks, gives every outcome to the check procedure, and does what it says next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from scrapy.http import Request, Response
+from twisted.python.failure import Failure as TwistedFailure
+
+from linkcrawl import urls
+from linkcrawl.check.conclude import conclude
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.procedure import Bar, Done, Next, answered, barred, begin
+from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.items import DueLink, Finished
+from linkcrawl.session import Session
+from linkcrawl.takeup import Batch, Counts, batches
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+
+#: Seconds between two looks for due links while seeds are taken up.
+LOOK = 1.0
+
+
+class ResourceProxies(scrapy.Spider):
+    """`scrapy crawl resourceproxies`: every due link of the store is checked once, each with one record."""
+
+    name = "resourceproxies"
+
+    def __init__(self, session: Session, **given: Any):
+        super().__init__(self.name)
+        self.session = session
+        self.taken = Counts()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **given: Any) -> Self:
+        """`session` comes from the crawl command, which judged it before anything was started."""
+        given.pop("_job", None)  # scrapyd's own
+        spider = cls(session or Session.open(crawler.settings, given))
+        spider._set_crawler(crawler)
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
+        if self.session.arguments.seeds is not None:
+            await self._take_seeds(self.session.arguments.seeds)
+        return
+        yield  # Scrapy wants an asynchronous generator
+
+    async def _take_seeds(self, source: str) -> None:
+        """Batch by batch, read in a thread of its own and written in the store's; the crawl goes on meanwhile."""
+        session = self.session
+        reading = batches([source], session.config.rejects)
+        looked = session.now()
+        while (batch := await asyncio.to_thread(next, reading, None)) is not None:
+            assert isinstance(batch, Batch)
+            self.taken = self.taken.plus(batch, await session.worker.call(session.store.add, batch.entries))
+            if session.now() - looked > LOOK:
+                looked = session.now()
+                self._new_links()
+        self._new_links()
+        self.logger.info(
+            "Seeds of %s: %d read, %d new, %d known, %d rejected%s",
+            source,
+            self.taken.read,
+            self.taken.new,
+            self.taken.known,
+            self.taken.rejected,
+            f" (they are in {session.config.rejects})" if self.taken.rejected else "",
+        )
+
+    def _new_links(self) -> None:
+        scheduler = self.crawler.engine.scheduler
+        assert isinstance(scheduler, Scheduler)
+        scheduler.refresh_soon()
+
+    def begin(self, link: DueLink) -> Request | Finished:
+        """The first request of a link's check, or its end where nothing can be requested."""
+        head_useless = self.session.hosts.head_useless(link.host, self.session.now())
+        return self._act(link, begin(link.url, self.session.rules, method="GET" if head_useless else "HEAD"))
+
+    def answered(self, response: Response) -> Iterator[Request | Finished]:
+        """Callback of every request of a check that got an answer."""
+        assert response.request is not None
+        yield self._go_on(response.request, None)
+
+    def failed(self, failure: TwistedFailure) -> Iterator[Request | Finished]:
+        """Errback of every request of a check that got none."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        yield self._go_on(request, failure)
+
+    def bar(self, request: Request, bar: Bar) -> Finished:
+        """The end of a check whose next request may not be sent."""
+        finished = self._act(request.meta["link"], barred(request.meta["check"], bar, self.session.now()))
+        assert isinstance(finished, Finished)
+        return finished
+
+    def _go_on(self, request: Request, failure: TwistedFailure | None) -> Request | Finished:
+        bar: Bar | None = request.meta.get("bar")
+        if bar is not None:
+            return self.bar(request, bar)
+        outcome: Outcome | None = request.meta.get("outcome")
+        if outcome is None:  # a fault of ours: told, and still a record
+            self.logger.error("No outcome of %s", request, exc_info=failure.value if failure else None)
+            now = self.session.now()
+            error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"
+            outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
+        return self._act(request.meta["link"], answered(request.meta["check"], outcome))
+
+    def _act(self, link: DueLink, step: Next | Done) -> Request | Finished:
+        if isinstance(step, Next):
+            return self._request(link, step)
+        session, now = self.session, self.session.now()
+        if step.head_useless is not None:
+            session.hosts.learn_head(link.host, step.head_useless, now)
+        end = urls.read(step.finding.final_url) if step.finding.final_url else None
+        failing_since = session.hosts.failing_since(end.host if isinstance(end, urls.Target) else link.host)
+        return conclude(link, step, now, session.config.crawler, session.intervals, failing_since)
+
+    def _request(self, link: DueLink, step: Next) -> Request:
+        """A fresh request for every hop: it goes back through the scheduler to the gate of its own host."""
+        ask = step.ask
+        headers = {"Cookie": ask.cookie} if ask.cookie else None
+        return Request(
+            ask.target.url,
+            method=ask.method,
+            headers=headers,
+            callback=self.answered,
+            errback=self.failed,
+            dont_filter=True,
+            meta={
+                "link": link,
+                "check": step.check,
+                "host": ask.target.host,
+                "authority": ask.target.authority,
+                "dont_redirect": True,
+                "handle_httpstatus_all": True,
+                "verbatim_url": True,
+            },
+        )

@@ -1,0 +1,160 @@
+"""Taking seeds up: the rows of sources, read, tidied and keyed, into the store, a batch at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from attrs import asdict, field, frozen
+
+from linkcrawl import sources, urls
+from linkcrawl.config import ConfigError
+from linkcrawl.items import Reject, Seed
+from linkcrawl.stores import Entry, Store, Taken
+
+logger = logging.getLogger(__name__)
+
+#: Entries of a batch, one transaction of a store.
+BATCH = 1000
+
+#: Characters of URLs and unknown fields after which a batch ends early: it bounds memory where rows are huge.
+BATCH_TEXT = 8_000_000
+
+#: Rejects that are logged one by one; the file has all of them.
+LOGGED_REJECTS = 20
+
+
+@frozen(kw_only=True)
+class Counts:
+    """What became of the rows. The sums are right at any time: read = new + known + rejected."""
+
+    read: int = 0
+    new: int = 0
+    known: int = 0
+    rejected: int = 0
+
+    def plus(self, batch: Batch, taken: Taken) -> Counts:
+        """The counts after a batch that the store took."""
+        return Counts(
+            read=self.read + len(batch.entries) + batch.rejected,
+            new=self.new + taken.new,
+            known=self.known + taken.known,
+            rejected=self.rejected + batch.rejected,
+        )
+
+
+@frozen(kw_only=True)
+class Batch:
+    """Entries for the store, and how many rows were rejected on the way to them."""
+
+    entries: Sequence[Entry] = field(factory=tuple)
+    rejected: int = 0
+
+
+def take_up(
+    names: Sequence[str], store: Store, rejects: Path, progress: Callable[[Counts], None] | None = None
+) -> Counts:
+    """Take the sources' seeds up into the store; `progress` is told the counts after each batch.
+
+    Rejected rows are added to the file `rejects` as JSON lines. Raises ConfigError, before anything is taken, where
+    a source can't be read, or where `rejects` can't be written; StoreLost as the store does.
+    """
+    counts = Counts()
+    for batch in batches(names, rejects):
+        counts = counts.plus(batch, store.add(batch.entries))
+        if progress is not None:
+            progress(counts)
+    return counts
+
+
+def batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
+    """The sources' seeds as batches of at most BATCH entries, for `store.add`; raises as `take_up` does, at once."""
+    for name in names:
+        sources.check_source(name)
+    return _batches(names, rejects)
+
+
+def _batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
+    log = _RejectLog(rejects)
+    entries: list[Entry] = []
+    size = rejected = 0
+    try:
+        for name in names:
+            for row in sources.read(name):
+                if isinstance(row, Reject):
+                    log.add(row)
+                    rejected += 1
+                else:
+                    entries.append(entry(row))
+                    size += _size(row)
+                if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
+                    log.flush()
+                    yield Batch(entries=entries, rejected=rejected)
+                    entries, size, rejected = [], 0, 0
+        if entries or rejected:
+            log.flush()
+            yield Batch(entries=entries, rejected=rejected)
+    finally:
+        log.close()
+
+
+def entry(seed: Seed) -> Entry:
+    """A seed ready for the store."""
+    url = urls.tidy(seed.url)
+    reading = urls.read_tidy(url)
+    host = reading.host if isinstance(reading, urls.Target) else ""
+    return Entry(key=urls.key(url, reading), url=url, host=host, seed=seed)
+
+
+def _size(seed: Seed) -> int:
+    return len(seed.url) + (len(str(seed.extra)) if seed.extra else 0)
+
+
+class _RejectLog:
+    """The rejects file, made when the first row is rejected; and the first of them in the log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+        self._count = 0
+
+    def add(self, reject: Reject) -> None:
+        self._count += 1
+        if self._count <= LOGGED_REJECTS:
+            logger.warning("rejected %s", describe(reject))
+        elif self._count == LOGGED_REJECTS + 1:
+            logger.warning("more rejected lines are in %s", self._path)
+        try:
+            if self._file is None:
+                self._file = self._path.open("a", encoding="ascii")
+            self._file.write(json.dumps(asdict(reject)) + "\n")
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def flush(self) -> None:
+        """Rejected rows are in the file before the batch that they belong to is taken."""
+        try:
+            if self._file is not None:
+                self._file.flush()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"LINKCRAWL_REJECTS: {str(self._path)!r} can't be written: {error.strerror or error}; "
+            "the path of a file in a folder that can be written would work"
+        )
+
+
+def describe(reject: Reject) -> str:
+    """One printable line that says where a row stood and why it was rejected."""
+    where = reject.source if reject.source.isprintable() else ascii(reject.source)
+    why = reject.why if reject.why.isprintable() else ascii(reject.why)
+    return f"{where}:{reject.line}: {why}" if reject.line else f"{where}: {why}"
