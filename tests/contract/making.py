@@ -1,0 +1,84 @@
+"""Entries, records and checks for store tests: plain ones, of which a test names only what it is about."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from attrs import evolve
+
+from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record, Seed
+from linkcrawl.stores import Entry, Query, Store
+
+#: A moment after which nothing in these tests is due any more.
+FOREVER = 1e12
+
+
+def key(n: int) -> bytes:
+    return hashlib.blake2b(b"%d" % n, digest_size=16).digest()
+
+
+def entry(n: int, host: str = "a.example", **seed: Any) -> Entry:
+    """The nth link, at a host, mentioned as the seed fields say."""
+    url = f"https://{host}/{n}"
+    return Entry(key=key(n), url=url, host=host, seed=Seed(url=url, **seed))
+
+
+def links(store: Store, host: str = "a.example", now: float = FOREVER) -> list[DueLink]:
+    return store.due(host, now, 1_000_000)
+
+
+def link(store: Store, n: int, host: str = "a.example") -> DueLink:
+    """The nth link, as the store gives it out."""
+    return next(found for found in links(store, host) if found.url == f"https://{host}/{n}")
+
+
+def record(of: DueLink, at: float, next_at: float, **fields: Any) -> Record:
+    plain = Record(
+        link_id=of.id,
+        url=of.url,
+        collections=of.collections,
+        checked_at=at,
+        category=Category.OK,
+        reason="ok",
+        confirmed=True,
+        status=200,
+        method="HEAD",
+        redirects=0,
+        final_url=of.url,
+        hops=(
+            Hop(
+                url=of.url,
+                method="HEAD",
+                status=200,
+                location=None,
+                duration_ms=7,
+                ip="192.0.2.1",
+                error=None,
+                at=at - 0.007,
+            ),
+        ),
+        timeout=False,
+        duration_ms=7,
+        expected_mime=of.expected_mime,
+        mime="text/html",
+        mime_matches=None,
+        content_length=None,
+        error=None,
+        attempt=0,
+        next_check_at=next_at,
+        crawler="linkcrawl/0.1.0 00000000",
+    )
+    return evolve(plain, **fields)
+
+
+def check(
+    of: DueLink, at: float, next_at: float | None = None, state: LinkState = LinkState(), **fields: Any
+) -> Finished:
+    """A check of a link that ended `at`, after which it is due `next_at` (a week later)."""
+    return Finished(record=record(of, at, at + 604_800 if next_at is None else next_at, **fields), state=state)
+
+
+def history(store: Store, **query: Any) -> list[tuple[str, float]]:
+    """Records by URL and time, as `Store.records` orders them."""
+    return [(found.url, found.checked_at) for found in store.records(Query(**query))]

@@ -1,0 +1,46 @@
+"""Host memory: kept over restarts, replaced whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linkcrawl.items import HostMemory
+from linkcrawl.stores import Store
+from tests.contract.making import entry
+
+FULL = HostMemory(
+    host="b.example:8080",
+    head_useless_since=1.5,
+    last_end=2.25,
+    failing_since=3.0,
+    pace={"delay": 8.4, "why": ["crawl-delay", None], "$inc": {"a.b": 1}},
+    robots={"https": {"text": "User-agent: *\nDisallow: /\x00\u2028\U0001f600", "at": 1e9}},
+)
+
+
+def test_nothing_is_remembered_at_first(store: Store) -> None:
+    store.add([entry(1)])
+    assert list(store.hosts()) == []
+
+
+def test_memory_comes_back_by_host_and_survives_reopening(url: str, opened: Callable[[str], Store]) -> None:
+    store = opened(url)
+    store.remember([FULL, HostMemory(host="a.example")])
+    store.close()
+    assert list(opened(url).hosts()) == [HostMemory(host="a.example"), FULL]
+
+
+def test_new_memory_replaces_the_old_whole(store: Store) -> None:
+    store.remember([FULL, HostMemory(host="a.example", last_end=1.0)])
+    store.remember(iter([HostMemory(host=FULL.host, last_end=9.0)]))
+    assert list(store.hosts()) == [HostMemory(host="a.example", last_end=1.0), HostMemory(host=FULL.host, last_end=9.0)]
+    store.remember([])
+    assert len(list(store.hosts())) == 2
+
+
+def test_memory_can_be_read_while_it_is_written(store: Store) -> None:
+    store.remember([HostMemory(host=f"{n:04}.example") for n in range(1000)])
+    reading = store.hosts()
+    first = next(reading)
+    store.remember([HostMemory(host=f"{n:04}.example", last_end=1.0) for n in range(1000)])
+    assert [memory.last_end for memory in (first, *reading)] == [None] * 1000

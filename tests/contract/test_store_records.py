@@ -1,0 +1,252 @@
+"""Finished checks, and reading them back: history, latest of each, changes, times, sums by status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linkcrawl.items import Category, Hop, Record
+from linkcrawl.stores import Books, Query, StatusLine, Store, open_store
+from tests.contract.making import check, entry, history, key, link, links, record
+
+FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BROKEN = {"category": Category.BROKEN, "reason": "http_404", "status": 404}
+
+
+def test_a_link_is_due_until_its_record_is_stored(url: str, opened: Callable[[str], Store]) -> None:
+    crashing = opened(url)
+    crashing.add([entry(1)])
+    [taken] = crashing.due("a.example", 1.0, 10)
+    crashing.close()  # before its check was stored
+    store = opened(url)
+    assert store.due("a.example", 1.0, 10) == [taken]
+    store.finish([check(taken, 1.0, 100.0)])
+    store.close()
+    again = opened(url)
+    assert again.due("a.example", 99.0, 10) == []
+    assert again.next_due_at(99.0) == 100.0
+    assert [found.id for found in again.due("a.example", 100.0, 10)] == [taken.id]
+
+
+def test_the_same_check_is_stored_once(store: Store) -> None:
+    store.add([entry(1)])
+    once = check(link(store, 1), 10.0, 100.0)
+    store.finish([once, once])
+    store.finish([once])
+    store.finish([check(link(store, 1), 10.0, 999.0, **BROKEN)])
+    assert list(store.records(Query(history=True))) == [once.record]
+    assert store.latest(key(1)) == once.record
+    assert link(store, 1).next_check_at == 100.0
+
+
+def test_a_late_record_joins_the_history_and_moves_nothing(store: Store) -> None:
+    store.add([entry(1)])
+    newer, older = check(link(store, 1), 20.0, 200.0), check(link(store, 1), 10.0, 30.0, **BROKEN)
+    store.finish([newer])
+    store.finish([older])
+    assert history(store, history=True) == [("https://a.example/1", 10.0), ("https://a.example/1", 20.0)]
+    assert store.latest(key(1)) == newer.record
+    found = link(store, 1)
+    assert (found.next_check_at, found.last_category) == (200.0, Category.OK)
+
+
+def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:
+    store.add([entry(1)])
+    good = check(link(store, 1), 10.0)
+    absent = check(link(store, 1), 10.0, link_id=987_654_321)
+    with pytest.raises(LookupError, match="987654321"):
+        store.finish([good, absent])
+    assert list(store.records()) == []
+    assert store.books(11.0) == Books(links=1, proxies=1, never_checked=1, due=1)
+    store.finish([good])
+    assert list(store.records()) == [good.record]
+
+
+def test_no_record_of_an_unknown_or_unchecked_link(store: Store) -> None:
+    store.add([entry(1)])
+    assert store.latest(key(1)) is None
+    assert store.latest(key(2)) is None
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NUMBERS = st.none() | st.integers(-(2**63), 2**63 - 1)
+TIMES = st.floats(0, 4e9, allow_subnormal=False)
+HOPS = st.builds(
+    Hop,
+    url=TEXTS,
+    method=TEXTS,
+    status=NUMBERS,
+    location=st.none() | TEXTS,
+    duration_ms=NUMBERS,
+    ip=st.none() | TEXTS,
+    error=st.none() | TEXTS,
+    at=TIMES,
+)
+FIELDS = st.fixed_dictionaries(
+    {
+        "collections": st.lists(TEXTS, max_size=3).map(tuple),
+        "category": st.sampled_from(Category),
+        "reason": TEXTS,
+        "confirmed": st.booleans(),
+        "status": NUMBERS,
+        "method": st.none() | TEXTS,
+        "redirects": st.integers(0, 99),
+        "final_url": st.none() | TEXTS,
+        "hops": st.lists(HOPS, max_size=3).map(tuple),
+        "timeout": st.booleans(),
+        "duration_ms": NUMBERS,
+        "expected_mime": st.none() | TEXTS,
+        "mime": st.none() | TEXTS,
+        "mime_matches": st.none() | st.booleans(),
+        "content_length": NUMBERS,
+        "error": st.none() | TEXTS,
+        "attempt": st.integers(0, 9999),
+        "crawler": TEXTS,
+    }
+)
+
+
+@FRESH
+@given(fields=FIELDS, at=TIMES, next_at=TIMES)
+def test_a_record_comes_back_as_it_was(
+    new_url: Callable[[], str], fields: dict[str, object], at: float, next_at: float
+) -> None:
+    store = open_store(new_url())
+    store.add([entry(1)])
+    kept = check(link(store, 1), at, next_at, **fields)
+    store.finish([kept])
+    [found] = store.records()
+    assert found == kept.record
+    assert isinstance(found.category, Category)
+    assert [type(value) for value in (found.confirmed, found.timeout)] == [bool, bool]
+    assert store.latest(key(1)) == found
+    store.close()
+
+
+def _told(store: Store) -> None:
+    """Link 1 in C and D: Ok 10, 404 20, 404 30. Link 2 in C: Ok 15, Ok 25 elsewhere. Link 3, nowhere: 404 at 20."""
+    store.add([entry(1, collection="C"), entry(1, collection="D"), entry(2, collection="C"), entry(3)])
+    one, two, three = (link(store, n) for n in (1, 2, 3))
+    store.finish([check(one, 10.0), check(two, 15.0), check(three, 20.0, **BROKEN), check(one, 20.0, **BROKEN)])
+    store.finish([check(two, 25.0, final_url="https://b.example/")])
+    store.finish([check(one, 30.0, **BROKEN)])
+
+
+QUERIES = [
+    ({}, "3@20 2@25 1@30"),
+    ({"history": True}, "1@10 2@15 3@20 1@20 2@25 1@30"),
+    ({"history": True, "since": 15.0, "until": 25.0}, "2@15 3@20 1@20"),
+    ({"since": 20.0}, "3@20 2@25 1@30"),
+    ({"until": 30.0}, "3@20 1@20 2@25"),
+    ({"until": 20.0}, "1@10 2@15"),
+    ({"since": 26.0}, "1@30"),
+    ({"since": 31.0}, ""),
+    ({"since": 20.0, "until": 20.0}, ""),
+    ({"collection": "C"}, "2@25 1@30"),
+    ({"collection": "[CD]"}, ""),
+    ({"collection": "*", "history": True}, "1@10 2@15 1@20 2@25 1@30"),
+    ({"collection": "d"}, ""),
+    ({"category": Category.BROKEN}, "3@20 1@30"),
+    ({"category": Category.OK, "until": 30.0}, "2@25"),
+    ({"category": Category.OK, "history": True}, "1@10 2@15 2@25"),
+    ({"changed": True}, "3@20 2@25"),
+    ({"changed": True, "history": True}, "1@10 2@15 3@20 1@20 2@25"),
+    ({"changed": True, "history": True, "since": 20.0, "until": 25.0}, "3@20 1@20"),
+    ({"changed": True, "until": 25.0, "collection": "?", "category": Category.BROKEN}, "1@20"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES, ids=lambda value: str(value)[:70])
+def test_records_are_chosen_and_in_order_of_time(store: Store, query: dict[str, object], expected: str) -> None:
+    _told(store)
+    found = [f"{url[-1]}@{at:.0f}" for url, at in history(store, **query)]
+    assert found == expected.split()
+
+
+CHANGES = [
+    ({}, False),
+    ({"category": Category.UNDETERMINED}, True),
+    ({"status": 204}, True),
+    ({"status": None}, True),
+    ({"final_url": "https://a.example/new"}, True),
+    ({"final_url": None}, True),
+    ({"reason": "other", "duration_ms": 99, "mime": None, "redirects": 1, "error": "x"}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "changed"), CHANGES, ids=lambda value: str(value)[:60])
+def test_what_counts_as_a_change(store: Store, fields: dict[str, object], changed: bool) -> None:
+    store.add([entry(1)])
+    found = link(store, 1)
+    store.finish([check(found, 10.0), check(found, 20.0, **fields)])
+    assert bool(history(store, changed=True)) is changed
+
+
+def test_a_link_that_joins_a_collection_later_is_found_in_it(store: Store) -> None:
+    store.add([entry(1)])
+    store.finish([check(link(store, 1), 10.0)])
+    store.add([entry(1, collection="C")])
+    assert history(store, collection="C") == [("https://a.example/1", 10.0)]
+    assert [line.count for line in store.status_table("C")] == [1]
+    assert [found.collections for found in store.records()] == [()]  # as it was at the check
+
+
+def test_status_table_sums_up_the_latest_checks(store: Store) -> None:
+    store.add([entry(n, collection="C" if n < 4 else "D%") for n in range(6)])
+    one = {found.url[-1]: found for found in links(store)}
+    store.finish([check(one["0"], 5.0, **BROKEN)])
+    store.finish(
+        [
+            check(one["0"], 10.0, duration_ms=10),
+            check(one["1"], 10.0, duration_ms=25),
+            check(one["2"], 10.0, duration_ms=None),
+            check(one["3"], 10.0, duration_ms=5, **BROKEN),
+            check(one["4"], 10.0, category=Category.BROKEN, reason="timeout", status=None, duration_ms=None),
+        ]
+    )
+    ok = StatusLine(category=Category.OK, status=200, reason="ok", count=3, mean_ms=17.5, max_ms=25)
+    missing = StatusLine(category=Category.BROKEN, status=404, reason="http_404", count=1, mean_ms=5.0, max_ms=5)
+    slow = StatusLine(category=Category.BROKEN, status=None, reason="timeout", count=1, mean_ms=None, max_ms=None)
+    assert store.status_table() == [ok, missing, slow]
+    assert store.status_table("C") == [ok, missing]
+    assert store.status_table("D%") == [slow]
+    assert store.status_table("*") == store.status_table("absent") == []
+
+
+def test_a_reader_sees_one_moment_while_a_crawl_writes(store: Store) -> None:
+    store.add([entry(n) for n in range(3000)])
+    found = links(store)
+    store.finish([check(one, 10.0 + n) for n, one in enumerate(found)])
+    reading = store.records()
+    first = next(reading)
+    store.finish([check(one, 50_000.0 + n) for n, one in enumerate(found)])
+    store.add([entry(5000)])
+    rest = list(reading)
+    assert [one.checked_at for one in (first, *rest)] == [10.0 + n for n in range(3000)]
+    assert {one.checked_at >= 50_000 for one in store.records()} == {True}
+
+
+def test_a_reader_may_stop_early(store: Store) -> None:
+    store.add([entry(1)])
+    store.finish([check(link(store, 1), 10.0), check(link(store, 1), 20.0)])
+    reading = store.records(Query(history=True))
+    next(reading)
+    reading.close()  # type: ignore[attr-defined]
+    assert len(history(store, history=True)) == 2
+
+
+def test_records_of_one_moment_come_as_they_were_stored(store: Store) -> None:
+    store.add([entry(n) for n in range(50)])
+    shuffled = sorted(links(store), key=lambda found: key(int(found.url.rpartition("/")[2])))
+    store.finish([check(one, 10.0) for one in shuffled])
+    assert [found.url for found in store.records()] == [one.url for one in shuffled]
+
+
+def test_a_record_needs_no_seed_fields(store: Store) -> None:
+    store.add([entry(1)])
+    plain: Record = record(link(store, 1), 10.0, 20.0, hops=(), status=None, method=None, final_url=None)
+    store.finish([check(link(store, 1), 10.0, 20.0, hops=(), status=None, method=None, final_url=None)])
+    assert list(store.records()) == [plain]
