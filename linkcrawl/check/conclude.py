@@ -24,15 +24,16 @@ def conclude(
     `host_failing_since`, `retry_at`: see recheck.plan.
     """
     finding = done.finding
-    checked_at = now if finding.at is None else finding.at
+    at = now if finding.at is None else finding.at
+    early = at < link.next_check_at
     planned = plan(
-        link.state, link.last_category, finding, checked_at, intervals, host_failing_since, retry_at=retry_at
+        link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
     )
     record = Record(
         link_id=link.id,
         url=link.url,
         collections=tuple(sorted(set(link.collections))),
-        checked_at=checked_at,
+        checked_at=at,
         category=planned.category,
         reason=finding.verdict.reason,
         confirmed=planned.confirmed,

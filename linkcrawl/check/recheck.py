@@ -19,7 +19,7 @@ from linkcrawl.items import Category, LinkState
 HOUR = 3600.0
 DAY = 24 * HOUR
 
-#: Reasons that say that a host did not answer at all; its long silence makes them `Broken`.
+#: Reasons of checks without an answer that don't condemn a link by themselves; a host's long silence does.
 SILENCE = frozenset(
     reason
     for reason in ("robots_unreachable", *map(reason_of_failure, Failure))
@@ -84,16 +84,18 @@ def plan(
     host_failing_since: float | None,
     *,
     retry_at: float | None = None,
+    early: bool = False,
 ) -> Planned:
     """What a check that ended at `now` with `finding` means for a link with this `state`.
 
     `last_category`: of the check before, None for none. `host_failing_since`: since when nothing at the host of
     `finding.final_url` has answered, None while it answers. `retry_at`: the server asked not to be asked before; it
-    only ever lengthens.
+    only ever lengthens. `early`: the link was not due yet (an operator's recheck): intervals don't grow by that.
     """
     verdict = finding.verdict
     if verdict.category is Category.OK:
-        interval = _grown(state, last_category is Category.OK, intervals.ok, intervals.ok_growth, intervals.ok_longest)
+        growth = 1.0 if early else intervals.ok_growth
+        interval = _grown(state, last_category is Category.OK, intervals.ok, growth, intervals.ok_longest)
         after = LinkState(interval=interval)
         return _planned(after, Category.OK, True, now, retry_at)
     after = evolve(state, attempt=state.attempt + 1)
@@ -106,7 +108,7 @@ def plan(
     dead = host_failing_since is not None and now - host_failing_since >= intervals.host_dead
     if dead and finding.status is None and verdict.reason in SILENCE:
         return _planned(evolve(after, interval=intervals.broken), Category.BROKEN, True, now, retry_at)
-    after = evolve(after, interval=_interval(state, last_category, finding, intervals))
+    after = evolve(after, interval=_interval(state, last_category, finding, intervals, early))
     return _planned(after, verdict.category, True, now, retry_at)
 
 
@@ -139,7 +141,7 @@ def _is_confirmed(state: LinkState, reason: str, now: float, intervals: Interval
     return state.hard_by_get and (seen or gone)
 
 
-def _interval(state: LinkState, last: Category | None, finding: Finding, intervals: Intervals) -> float:
+def _interval(state: LinkState, last: Category | None, finding: Finding, intervals: Intervals, early: bool) -> float:
     """Until the next check, for what is neither Ok nor Broken."""
     verdict = finding.verdict
     if verdict.category is Category.INVALID:
@@ -147,7 +149,8 @@ def _interval(state: LinkState, last: Category | None, finding: Finding, interva
     if verdict.category is Category.RESTRICTED or verdict.reason in _STANDING:
         return intervals.restricted
     again = last in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
-    return _grown(state, again, intervals.transient, intervals.transient_growth, intervals.transient_longest)
+    growth = 1.0 if early else intervals.transient_growth
+    return _grown(state, again, intervals.transient, growth, intervals.transient_longest)
 
 
 def _grown(state: LinkState, again: bool, first: float, growth: float, longest: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -34,6 +34,7 @@ def failed(failure: Failure, error: str | None = "it failed at a.example:80") ->
 
 
 Step = tuple[str, Outcome]
+Facts = dict[str, object]
 
 
 @frozen
@@ -42,8 +43,8 @@ class Case:
     verdict's."""
 
     id: str
-    steps: list[Step]
-    want: dict[str, object]
+    steps: Sequence[Step]
+    want: Mapping[str, object]
     url: str = f"{HOST}/doc"
     method: str = "HEAD"
     max_redirects: int = 10
@@ -68,3 +69,47 @@ def play(case: Case) -> Done:
         step = answered(step.check, outcome)
     assert isinstance(step, Done), f"goes on: {shown(step.ask)}" if isinstance(step, Next) else step
     return step
+
+
+def assert_finding(case: Case) -> None:
+    """Plays the check; its finding must be as wanted, and its hops must be the steps."""
+    done = play(case)
+    finding = done.finding
+    facts = {"category": finding.verdict.category, "reason": finding.verdict.reason}
+    seen = {name: facts[name] if name in facts else getattr(finding, name) for name in case.want}
+    assert seen == case.want
+    assert [f"{hop.method} {place(hop.url)}" for hop in done.check.hops] == [
+        step.partition(" [")[0] for step, _ in case.steps
+    ]
+    assert [hop.status for hop in done.check.hops] == [outcome.status for _, outcome in case.steps]
+
+
+# Parts of many cases: what is wanted of a finding, what a server does, whole checks.
+
+OK: Facts = {"category": "Ok", "reason": "ok", "error": None, "timeout": False}
+ALIVE = OK | {"status": 200}
+ON_GET = ALIVE | {"method": "GET", "redirects": 0}
+OPEN: Facts = {"category": "Undetermined"}
+BROKEN: Facts = {"category": "Broken"}
+WALLED: Facts = {"category": "Restricted_Access"}
+SILENT: Facts = {"status": None, "mime": None, "content_length": None}
+
+RESET, EMPTY = failed(Failure.RESET), failed(Failure.EMPTY_REPLY)
+LATE = failed(Failure.TIMEOUT_ANSWER, "timed out after 30 s waiting for the answer of a.example:80")
+GOOD = answer(200, content_type="text/html")
+IDP = "https://idp.b.example/idp/profile/SAML2/Redirect/SSO?SAMLRequest=x"
+
+
+def both(case: str, outcome: Outcome, want: Facts) -> Case:
+    """HEAD and GET come to the same."""
+    return Case(case, [("HEAD /doc", outcome), ("GET /doc", outcome)], {"method": "GET"} | want)
+
+
+def once(case: str, outcome: Outcome, want: Facts) -> Case:
+    """HEAD alone decides."""
+    return Case(case, [("HEAD /doc", outcome)], {"method": "HEAD", "redirects": 0} | want)
+
+
+def lied(case: str, *outcomes: Outcome) -> Case:
+    """HEAD fails so, GET is fine."""
+    return Case(case, [*(("HEAD /doc", outcome) for outcome in outcomes), ("GET /doc", GOOD)], ON_GET)

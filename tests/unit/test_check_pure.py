@@ -1,0 +1,80 @@
+"""The pure rooms are pure: they decide from their arguments alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import linkcrawl
+
+ROOT = Path(linkcrawl.__file__).parent
+PURE = [*sorted((ROOT / "check").glob("*.py")), ROOT / "politeness/pacing.py", ROOT / "frontier/workbench.py"]
+ROOMS = [path for path in PURE if path.name != "__init__.py"]
+
+#: Whatever does I/O, waits, or gives other answers at other times.
+# fmt: off
+IMPURE = {
+    "scrapy", "twisted", "pymongo", "redis", "scrapy_redis", "asyncio", "socket", "ssl", "threading", "subprocess",
+    "time", "random", "secrets", "uuid", "os", "pathlib", "io", "sqlite3", "logging",
+}
+# fmt: on
+#: Clocks and files that come without such an import.
+CALLS = {"now", "utcnow", "today", "open", "input", "print", "formatdate", "localtime"}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def called(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            yield function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def faults(source: str) -> list[str]:
+    tree = ast.parse(source)
+    modules = [name for name in imported(tree) if name.partition(".")[0] in IMPURE]
+    return modules + [f"{name}()" for name in called(tree) if name in CALLS]
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_room_is_pure(path: Path) -> None:
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "from random import random",
+        "import scrapy.http",
+        "datetime.now(UTC)",
+        "open('x')",
+        "def f():\n import redis",
+    ],
+)
+def test_impurity_is_seen(source: str) -> None:
+    assert faults(source)
+
+
+def test_nothing_of_a_crawler_is_loaded_with_the_check_room() -> None:
+    """Imports of imports too: a process that only judges needs no reactor, no loop, no database."""
+    program = (
+        "import sys, linkcrawl.check.conclude;"
+        "print(sorted({'scrapy', 'twisted', 'pymongo', 'redis', 'asyncio', 'sqlite3'} & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT.parent
+    )
+    assert shown.stdout.strip() == "[]"
