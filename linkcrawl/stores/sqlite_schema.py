@@ -174,16 +174,16 @@ def open_file(path: str) -> sqlite3.Connection:
     _refuse_path(path)
     try:
         db = connect(path)
+        try:
+            migrate(db, path)
+        except BaseException:
+            db.close()
+            raise
     except sqlite3.Error as fault:
-        raise StoreError(f"LINKCRAWL_STORE: {path} can't be opened: {fault}") from fault
-    try:
-        migrate(db, path)
-    except sqlite3.Error as fault:
-        db.close()
-        raise StoreError(f"LINKCRAWL_STORE: {path} can't be used: {fault}") from fault
-    except StoreError:
-        db.close()
-        raise
+        raise StoreError(
+            f"LINKCRAWL_STORE: {path} can't be used: {fault}; a store, or a new file in a folder that this user may "
+            "write to, would work"
+        ) from fault
     return db
 
 
@@ -228,9 +228,12 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _refuse_foreign(db: sqlite3.Connection, path: str) -> None:
+    db.execute("BEGIN")  # all three of one moment: another process may be making the store just now
     version = _version(db)
-    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    if not ours and (version or db.execute("SELECT 1 FROM sqlite_master").fetchone()):
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    db.execute("ROLLBACK")
+    if application != APPLICATION_ID and (version or not empty):
         raise StoreError(f"LINKCRAWL_STORE: {path} is an SQLite database of another program; a new path would work")
     if version > len(MIGRATIONS):
         raise StoreError(

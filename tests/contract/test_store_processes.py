@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -123,17 +124,20 @@ def test_killed_while_finishing_every_link_has_its_record_or_is_due(url: str, ba
     store.close()
 
 
-def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
-    code = "input(); store.add([entry(n) for n in range(100)]); say('added')"
-    with process(url, code) as one, process(url, code) as two, process(url, code) as three:
-        for running in (one, two, three):
-            assert running.stdin is not None
-            running.stdin.write("\n")
-            running.stdin.flush()
-        assert [line(running) for running in (one, two, three)] == ["added"] * 3
-    store = open_store(url)
-    assert store.books(1.0).links == store.books(1.0).proxies == 100
-    store.close()
+def test_many_may_open_a_new_store_at_the_same_moment(new_url: Callable[[], str]) -> None:
+    for _ in range(10):
+        url, together = new_url(), Barrier(6)
+
+        def open_and_add(url: str = url, together: Barrier = together) -> int:
+            together.wait()
+            store = open_store(url)
+            new = store.add([entry(n) for n in range(20)]).new
+            store.close()
+            return new
+
+        with ThreadPoolExecutor(6) as threads:
+            counts = [threads.submit(open_and_add) for _ in range(6)]
+            assert sum(count.result() for count in counts) == 20
 
 
 def test_a_seeder_a_reader_and_a_crawl_side_by_side(url: str) -> None:
