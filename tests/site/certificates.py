@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 #: Kinds: what is wrong with the certificate that a host shows.
-KINDS = ("good", "self-signed", "expired", "other-host", "untrusted", "old-protocol")
+KINDS = ("good", "self-signed", "expired", "other-host", "untrusted")
 
 _CA_CONFIG = """
 [ca]
@@ -87,14 +87,11 @@ class Certificates:
         """What a host at this address shows."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._made(kind, address))
-        if kind == "old-protocol":
-            context.set_ciphers("ALL:@SECLEVEL=0")
-            context.options |= ssl.OP_NO_TLSv1_2 | ssl.OP_NO_TLSv1_3
         return context
 
     def _made(self, kind: str, address: str) -> Path:
         match kind:
-            case "good" | "old-protocol":
+            case "good":
                 return self._known.sign(address)
             case "expired":
                 return self._known.sign(address, end="20210101000000Z")

@@ -244,7 +244,8 @@ TLS_FAULTS = {
     "tls-expired": "expired",
     "tls-other-host": "IP address mismatch",
     "tls-untrusted": "unable to get local issuer",
-    "tls-old-protocol": "",
+    "tls-old-protocol": "ALERT_PROTOCOL_VERSION|alert protocol version",
+    "tls-no-cipher": "ALERT_HANDSHAKE_FAILURE|alert handshake failure",
     "tls-plain": "WRONG_VERSION_NUMBER|wrong version number",
 }
 
@@ -342,7 +343,7 @@ def test_cookie_ends_the_loop(site: RunningSite) -> None:
 
 
 def test_redirect_targets_are_there(site: RunningSite) -> None:
-    assert ask(site.place("redirect-latin-1").url("/stra%C3%9Fe")).status == 200
+    assert ask(site.place("redirect-latin-1").url("/stra%DFe")).status == 200
     assert ask(site.place("redirect-cross-host").other_url("/to")).status == 200
     assert ask(site.place("redirect-404").other_url("/gone")).status == 404
     assert ask(site.place("redirect-404").other_url("/nothing-of-the-kind")).status == 404

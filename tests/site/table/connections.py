@@ -18,6 +18,12 @@ def _certificate(kind: str, about: str) -> Misbehaviour:
     return Misbehaviour(name=f"tls-{kind}", about=about, routes=_page, link=_tls_link, tls=kind)
 
 
+def _alert(name: str, about: str, description: int) -> Misbehaviour:
+    """A server that ends every handshake by a fatal alert (RFC 8446, 6.2)."""
+    alert = raw(bytes([21, 3, 1, 0, 2, 2, description]), "hold")
+    return Misbehaviour(name=f"tls-{name}", about=about, link=_tls_link, plain_on_tls=True, on_connect=alert)
+
+
 ROWS = [
     Misbehaviour(name="connect-refused", about="a port where nothing listens", listening=False),
     Misbehaviour(name="connect-reset", about="accepted, then reset", on_connect=reset()),
@@ -31,7 +37,8 @@ ROWS = [
     _certificate("expired", "a certificate that has expired"),
     _certificate("other-host", "a certificate for another host"),
     _certificate("untrusted", "a certificate of an authority that nobody knows"),
-    _certificate("old-protocol", "TLS 1.1 and older alone"),
+    _alert("old-protocol", "TLS 1.1 and older alone", 70),
+    _alert("no-cipher", "no cipher in common", 40),
     Misbehaviour(name="tls-plain", about="plain HTTP on the TLS port", routes=_page, link=_tls_link, plain_on_tls=True),
     Misbehaviour(name="tls-silence", about="no handshake", link=_tls_link, plain_on_tls=True, on_connect=silence()),
     Misbehaviour(
