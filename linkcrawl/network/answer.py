@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from linkcrawl.network.body import BodyReader
 from linkcrawl.network.fault import Fault
@@ -47,7 +47,7 @@ class AnswerReader:
             return None
         head, body = self._under_way
         body.end(orderly=orderly)
-        return self._answer(head, body)
+        return evolve(self._answer(head, body), reusable=False)
 
     def _begin_body(self, head: Head) -> Answer | None:
         if self._bodiless or head.status in (204, 304):  # RFC 9112, 6.3

@@ -11,6 +11,8 @@ import ipaddress
 import resource
 import time
 from collections.abc import Sequence
+from functools import cached_property
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Self
 
 from attrs import define
@@ -67,7 +69,7 @@ class CheckDownloadHandler:
         config = read_config(crawler.settings, need_contact=False)
         self._timeout = config.timeout
         self._resolver = Resolver(exempt=config.allowed_networks)
-        self._tls = client_context(config.ca_bundle)
+        self._ca_bundle = config.ca_bundle
         self._pool = Pool(limit=_idle_limit(config.concurrent_requests))
         # One reading of the wall clock: a clock that is set back must not make an answer older than its request.
         self._epoch = time.time() - time.monotonic()
@@ -75,6 +77,12 @@ class CheckDownloadHandler:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+    @cached_property
+    def _tls(self) -> SSLContext:
+        """Made when it is first needed: reading the system's authorities takes 50 ms, and Scrapy makes one handler
+        for http and one for https."""
+        return client_context(self._ca_bundle)
 
     async def download_request(self, request: Request) -> Response:
         trip = _Trip()

@@ -1,0 +1,110 @@
+"""Bodies in every framing, whole and broken, and whether the connection is clean behind them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.network.answer import Answer, AnswerReader
+
+OK = b"HTTP/1.1 200 OK\r\n"
+LENGTH = OK + b"Content-Length: 5\r\n\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+CLOSE = OK + b"\r\n"
+
+
+def read(*pieces, method="GET", limit=100, orderly=True):
+    reader = AnswerReader(method, limit)
+    for piece in pieces:
+        got = reader.feed(piece)
+        if got is not None:
+            return got
+    return reader.end(orderly=orderly)
+
+
+BODIES = [
+    # answer, body, broken, reusable
+    (LENGTH + b"hello", b"hello", False, True),
+    (LENGTH + b"hel", b"hel", True, False),
+    (LENGTH + b"hello and more", b"hello", False, False),
+    (OK + b"Content-Length: 0\r\n\r\n", b"", False, True),
+    (OK + b"Content-Length: 0\r\n\r\nx", b"", False, False),
+    (OK + b"Content-Length: 5, 5\r\n\r\nhello", b"hello", False, True),
+    (OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", b"hello!", False, False),
+    (OK + b"Content-Length: five\r\n\r\nhello", b"hello", False, False),
+    (OK + b"Content-Length: -5\r\n\r\nhello", b"hello", False, False),
+    (OK + b"Content-Length: 5\r\nConnection: close\r\n\r\nhello", b"hello", False, False),
+    (CLOSE + b"hello", b"hello", False, False),
+    (CLOSE, b"", False, False),
+    (CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", b"hello", False, True),
+    (CHUNKED + b"2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nTrailer: x\r\n\r\n", b"hello", False, True),
+    (CHUNKED + b"5\nhello\n0\n\n", b"hello", False, True),
+    (CHUNKED + b"0\r\n\r\n", b"", False, True),
+    (CHUNKED + b"5\r\nhello\r\n0\r\n\r\nx", b"hello", False, False),
+    (CHUNKED + b"5\r\nhello\r\n", b"hello", True, False),
+    (CHUNKED + b"5\r\nhello\r\nzz\r\nmore", b"hello", True, False),
+    (CHUNKED + b"5\r\nhello, longer\r\n0\r\n\r\n", b"hello", True, False),
+    (CHUNKED + b"hello", b"", True, False),
+    (CHUNKED + b"x" * 5000, b"", True, False),
+    (CHUNKED + b"0\r\n" + b"a: b\r\n" * 200, b"", True, False),
+    (OK + b"Transfer-Encoding: gzip, chunked\r\nContent-Length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n", b"x", False, True),
+    (OK + b"Transfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nhello", b"hello", False, False),
+    (LENGTH.replace(b"5", b"500") + b"x" * 500, b"x" * 100, False, False),
+    (CLOSE + b"x" * 500, b"x" * 100, False, False),
+    (CHUNKED + b"fffffff\r\n" + b"x" * 500, b"x" * 100, False, False),
+    (LENGTH.replace(b"5", b"100") + b"x" * 100, b"x" * 100, False, True),
+    (b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", b"", False, True),
+    (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello", b"", False, False),
+]
+
+
+@pytest.mark.parametrize(("answer", "body", "broken", "reusable"), BODIES)
+def test_a_body_is_read_as_far_as_it_goes(answer, body, broken, reusable):
+    got = read(answer)
+    assert (got.body, got.broken, got.reusable) == (body, broken, reusable)
+
+
+@given(st.sampled_from(BODIES), st.lists(st.integers(1, 700), max_size=20))
+def test_pieces_make_no_difference_to_the_body(row, cuts):
+    answer, body, broken, _ = row
+    places = sorted({min(cut, len(answer)) for cut in cuts} | {0, len(answer)})
+    got = read(*(answer[start:end] for start, end in pairwise(places)))
+    assert (got.body, got.broken) == (body, broken)
+
+
+@given(st.binary(max_size=300), st.sampled_from([LENGTH, CHUNKED, CLOSE]), st.booleans())
+def test_no_bytes_break_the_reader(data, head, orderly):
+    got = read(head + data, limit=50, orderly=orderly)
+    assert isinstance(got, Answer)
+    assert len(got.body) <= 50
+
+
+@pytest.mark.parametrize("answer", [LENGTH + b"he", CHUNKED + b"5\r\nhe", CLOSE + b"he"])
+def test_a_reset_leaves_a_broken_body(answer):
+    got = read(answer, orderly=False)
+    assert (got.body, got.broken, got.reusable) == (b"he", True, False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reusable"),
+    [
+        (LENGTH, False),
+        (LENGTH + b"hel", False),
+        (LENGTH + b"hello", True),
+        (LENGTH + b"hello!", False),
+        (CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", True),
+        (CHUNKED + b"5\r\nhello\r\n", False),
+        (CLOSE + b"hello", False),
+        (OK + b"Content-Length: 0\r\n\r\n", True),
+    ],
+)
+def test_a_verdict_by_get_waits_for_no_body(answer, reusable):
+    got = AnswerReader("GET", None).feed(answer)
+    assert (got.body, got.broken, got.reusable) == (b"", False, reusable)
+
+
+@pytest.mark.parametrize(("answer", "reusable"), [(LENGTH, True), (LENGTH + b"hello", False), (CHUNKED, True)])
+def test_head_has_no_body(answer, reusable):
+    got = AnswerReader("HEAD", None).feed(answer)
+    assert (got.body, got.reusable) == (b"", reusable)
