@@ -10,9 +10,11 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.stores import StoreError, open_store
+from linkcrawl.stores import StoreError, StoreLost, open_store
 from linkcrawl.takeup import Counts, take_up
 
+# Exit statuses, those of every command (docs).
+STORE_LOST = 1
 UNUSABLE = 2
 INTERRUPTED = 130
 
@@ -45,7 +47,7 @@ class Command(ScrapyCommand):
             self._take_up(args, config)
         except (ConfigError, StoreError) as error:
             print(error, file=sys.stderr)
-            self.exitcode = UNUSABLE
+            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE
             return
         except KeyboardInterrupt:
             self.exitcode = INTERRUPTED

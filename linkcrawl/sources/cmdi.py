@@ -19,13 +19,14 @@ from linkcrawl.sources.streams import Stream
 #: The envelope's namespaces, of CMDI 1.1 and of 1.2. Components have other ones in 1.2.
 NAMESPACES = ("http://www.clarin.eu/cmd/", "http://www.clarin.eu/cmd/1")
 
-_ROOTS = frozenset(f"{{{namespace}}}CMD" for namespace in NAMESPACES)
+
+def _tags(*names: str) -> frozenset[str]:
+    return frozenset(f"{{{namespace}}}{name}" for namespace in NAMESPACES for name in names)
+
+
+_READ = _tags("CMD", "Header", "ResourceProxy")
 # Kept until the element around them has been read.
-_LEAVES = frozenset(
-    f"{{{namespace}}}{name}"
-    for namespace in NAMESPACES
-    for name in ("ResourceRef", "ResourceType", "MdSelfLink", "MdCollectionDisplayName")
-)
+_LEAVES = _tags("ResourceRef", "ResourceType", "MdSelfLink", "MdCollectionDisplayName")
 
 
 @define
@@ -47,8 +48,12 @@ def read_cmdi(stream: Stream, source: str, *, record: str, collection: str | Non
     place, found = _Place(source, record, collection), False
     try:
         for element in _elements(stream):
-            found = found or element.tag in _ROOTS
-            yield from _rows(element, place)
+            tag = element.tag
+            if tag in _LEAVES:
+                continue
+            if tag in _READ:
+                found = True
+                yield from _rows(element, place)
             _forget(element)
     except etree.XMLSyntaxError as error:
         yield reject(f"XML: {error.msg}", source=source, line=error.lineno or 1)
@@ -83,8 +88,6 @@ def _elements(stream: Stream) -> Iterator[etree._Element]:
 
 def _rows(element: etree._Element, place: _Place) -> Iterator[Seed | Reject]:
     namespace, _, name = element.tag[1:].partition("}")
-    if namespace not in NAMESPACES:
-        return
     if name == "Header":
         yield from _self_link(element, namespace, place)
     elif name == "ResourceProxy" and _parent_name(element) == "ResourceProxyList":
@@ -126,12 +129,8 @@ def _parent_name(element: etree._Element) -> str:
 
 
 def _forget(element: etree._Element) -> None:
-    """Drop an element's content and the elements before it, unless what is around it still needs them."""
-    if element.tag in _LEAVES:
-        return
+    """Drop an element's content and the elements before it, except those that what is around it still needs."""
     element.clear()
     parent = element.getparent()
-    if parent is None:
-        return
-    while (before := element.getprevious()) is not None and before.tag not in _LEAVES:
+    while parent is not None and (before := element.getprevious()) is not None and before.tag not in _LEAVES:
         parent.remove(before)

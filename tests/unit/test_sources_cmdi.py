@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +49,7 @@ def test_every_proxy_and_the_self_link(tmp_path: Path, version: str, suffix: str
         "<MdCollectionDisplayName>Corpora</MdCollectionDisplayName>"
     )
     proxies = "".join(proxy(f"http://a.example/{kind}?a=1&amp;b=2", kind, "audio/x-wav") for kind in TYPES)
-    place = {"collection": "Corpora", "record": str(path)}
+    place: dict[str, Any] = {"collection": "Corpora", "record": str(path)}
     assert read(path, record(proxies, version=version, header=header)) == [
         Seed(url="hdl:1/self", resource_type="SelfLink", **place),
         *(

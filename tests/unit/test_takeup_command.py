@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
+
+from linkcrawl.commands.seed import Command
+from linkcrawl.stores import Store, StoreLost
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,3 +71,16 @@ def test_no_source_is_a_usage_error(tmp_path: Path) -> None:
     done = seed(tmp_path)
     assert done.returncode == 2
     assert "SOURCE" in done.stderr
+
+
+def test_a_lost_store_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def lost(url: str) -> Store:
+        raise StoreLost("the disk is full")
+
+    monkeypatch.setattr("linkcrawl.commands.seed.open_store", lost)
+    command = Command()
+    command.settings = Settings()
+    command.settings.setmodule("linkcrawl.settings")
+    command.run(["-"], argparse.Namespace())
+    assert command.exitcode == 1
+    assert capsys.readouterr().err == "the disk is full\n"
