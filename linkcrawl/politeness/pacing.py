@@ -5,7 +5,7 @@ The delay of a gate, in seconds from the end of an answer to the start of the ne
 * the floor (DOWNLOAD_DELAY, or what a policy rule says instead),
 * Crawl-delay and Request-rate of robots.txt, or the delay agreed on instead of them,
 * k times the smoothed answer time, at most `max_adaptive` (k = 1 / AUTOTHROTTLE_TARGET_CONCURRENCY),
-* all that times the strain, once the server answers slower than it used to,
+* all that times the strain (1 to 4), once the server answers slower than it used to,
 * the back-off: twice the delay in force after each throttling answer or time-out, less by a step for each good answer.
 
 A wait that the server asks for by itself (Retry-After, RateLimit) silences the gate besides.
@@ -23,12 +23,17 @@ from attrs import asdict, evolve, frozen
 #: Longest silence that an answer can ask for, in seconds; more is cut to it, and told.
 MAX_SILENCE = 86400.0
 
-#: Weight of a slower and of a faster answer in the smoothed answer time: quick to give way, slow to press on.
-SLOWER, FASTER = 0.5, 0.125
-#: The same for the baseline: it follows the best times at once, and takes some hundred answers to accept worse ones.
-BASELINE_UP, BASELINE_DOWN = 1 / 256, 0.25
-#: Answers count as slower from this multiple of the baseline, plus this many seconds of noise.
-STRAINED, NOISE = 1.25, 0.02
+#: Weight of a new answer in the smoothed answer time.
+SMOOTHING = 0.25
+#: Strain. The trend (weight TREND) and the baseline are means of the logarithm, which one slow answer hardly moves.
+#: The baseline is the mean of the first answers, then drifts; while there is strain it hardly rises, unless the strain
+#: is the largest already: then slowing down has not helped, and the slowness is none of our doing.
+TREND, FIRST_ANSWERS, DRIFT, DRIFT_STRAINED, DRIFT_IN_VAIN = 1 / 8, 8, 1 / 64, 1 / 512, 1 / 32
+#: Strain grows while the trend is above so many times the baseline, by at most so much an answer, up to a largest,
+#: and else falls. Simulated: log-normal answer times (sigma 0.6) make none, 20 or 500 ms at random 1.2 on average.
+SLOWER, GROWTH, RELIEF, MOST_STRAIN = 1.5, 1.1, 0.9, 4.0
+#: Seconds added to answer times before they are compared: below it differences are noise.
+NOISE = 0.02
 #: Seconds of a back-off at least; twice a delay of nothing would be no back-off.
 LEAST_BACK_OFF = 1.0
 #: Good answers in a row after which a back-off comes down, and what is left of it after each further one.
@@ -83,14 +88,18 @@ class Terms:
 class Pace:
     """What is known of a gate. Answer times in seconds, moments in Unix seconds.
 
-    `answer_time`, `baseline`: smoothed, and what it is when the server is at ease. `back_off`: a delay, 0 when there
+    `answer_time`: smoothed; `timed`: of how many answers. `trend`, `baseline`: logarithms of what good answers take
+    now and used to take; `strain`: what comes of their difference. `back_off`: a delay, 0 when there
     is none; `calm`: good answers since the last that throttled. `silent_until`: asked for by the server. `last_end`,
     `last_cost`: of the last request. `recent`: the last answers, when each came and whether it refused us; `good` and
     `refused` count those before them, for the ban circuit. `blocked_since`: the turn, once that has opened.
     """
 
     answer_time: float | None = None
-    baseline: float | None = None
+    timed: int = 0
+    trend: float = 0.0
+    baseline: float = 0.0
+    strain: float = 1.0
     back_off: float = 0.0
     calm: int = 0
     silent_until: float = 0.0
@@ -204,10 +213,7 @@ def _base(pace: Pace, terms: Terms) -> Delay:
 
 
 def _strained(pace: Pace, terms: Terms, base: float) -> float:
-    if pace.answer_time is None or pace.baseline is None:
-        return base
-    strain = pace.answer_time / (STRAINED * pace.baseline + NOISE)
-    return max(base, min(base * strain, terms.max_adaptive))
+    return max(base, min(base * pace.strain, terms.max_adaptive))
 
 
 def _back_off(seconds: float, terms: Terms, base: float) -> float:
@@ -216,24 +222,33 @@ def _back_off(seconds: float, terms: Terms, base: float) -> float:
 
 
 def _timed(pace: Pace, answer: Answer) -> dict[str, Any]:
-    """Answer time and baseline. The baseline follows the smoothed time of before, so that a slower answer never
-    makes a shorter delay."""
+    """What an answer's time changes. That of an error page only counts where it is slower than usual."""
     latency, known = answer.latency, pace.answer_time
     if latency is None or answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
         return {}
+    smoothed = latency if known is None else known + SMOOTHING * (latency - known)
     if answer.kind is not Kind.OK:
-        return {"answer_time": _towards(known, latency, SLOWER, 0.0)} if latency > (known or 0.0) else {}
-    if known is None or pace.baseline is None:
-        first = max(latency, known or 0.0)
-        return {"answer_time": first, "baseline": first}
+        return {"answer_time": max(smoothed, known or 0.0)}
+    return {"answer_time": smoothed, "timed": pace.timed + 1, **_trends(pace, math.log(latency + NOISE))}
+
+
+def _trends(pace: Pace, new: float) -> dict[str, float]:
+    """Trend, baseline and strain. A slower answer never makes less strain: it moves the baseline with the next."""
+    if pace.timed < FIRST_ANSWERS:
+        mean = pace.baseline + (new - pace.baseline) / (pace.timed + 1)
+        return {"trend": mean, "baseline": mean}
+    if pace.trend < pace.baseline or pace.strain == 1:
+        drift = DRIFT
+    else:
+        drift = DRIFT_IN_VAIN if pace.strain >= MOST_STRAIN else DRIFT_STRAINED
+    trend = pace.trend + TREND * (new - pace.trend)
+    excess = math.exp(trend - pace.baseline) / SLOWER
+    strain = pace.strain * min(max(excess, RELIEF), GROWTH)
     return {
-        "answer_time": _towards(known, latency, SLOWER, FASTER),
-        "baseline": _towards(pace.baseline, known, BASELINE_UP, BASELINE_DOWN),
+        "trend": trend,
+        "baseline": pace.baseline + drift * (pace.trend - pace.baseline),
+        "strain": min(max(strain, 1.0), MOST_STRAIN),
     }
-
-
-def _towards(known: float | None, new: float, up: float, down: float) -> float:
-    return new if known is None else known + (up if new > known else down) * (new - known)
 
 
 def _backed_off(pace: Pace, terms: Terms, answer: Answer, before: float) -> dict[str, Any]:

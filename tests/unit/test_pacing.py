@@ -1,0 +1,282 @@
+"""The arithmetic of pace: what it must never do, and what it does in time."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.politeness.pacing import (
+    BANNED,
+    LEAST_BACK_OFF,
+    MAX_SILENCE,
+    Answer,
+    Blocked,
+    Event,
+    Kind,
+    Pace,
+    Silenced,
+    Terms,
+    delay,
+    note,
+    pace_from_row,
+    ready_at,
+    restarted,
+    unblocked,
+)
+
+T0 = 1_800_000_000.0
+seconds = st.floats(0, 5000)
+maybe = st.none() | seconds
+terms_any = st.builds(
+    Terms, floor=seconds, crawl_delay=maybe, request_rate_delay=maybe, agreed_delay=maybe, max_adaptive=seconds
+)
+answers_any = st.builds(
+    Answer,
+    ended=st.floats(T0, T0 + 1e6),
+    kind=st.sampled_from(Kind),
+    refused=st.booleans(),
+    latency=st.none() | st.floats(0, 100),
+    retry_at=st.none() | st.floats(T0, T0 + 1e9) | st.just(math.inf),
+    cost=st.floats(1, 9),
+)
+
+
+def after(terms: Terms, *answers: Answer, pace: Pace = Pace()) -> tuple[Pace, list[Event]]:
+    events: list[Event] = []
+    for answer in answers:
+        pace, happened = note(pace, terms, answer)
+        events.extend(happened)
+    return pace, events
+
+
+def ok(latency: float = 0.05, at: float = 0.0) -> Answer:
+    return Answer(ended=T0 + at, kind=Kind.OK, latency=latency)
+
+
+def bad(kind: Kind, latency: float = 0.01, at: float = 0.0, **more: float | bool) -> Answer:
+    return Answer(ended=T0 + at, kind=kind, latency=latency, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("terms", "latency", "expected", "origin"),
+    [
+        (Terms(floor=1), 0.05, 1.0, "DOWNLOAD_DELAY"),
+        (Terms(floor=0.1, floor_from="policy hdl"), 0.001, 0.1, "policy hdl"),
+        (Terms(floor=1, crawl_delay=10), 0.05, 10.0, "Crawl-delay"),
+        (Terms(floor=1, crawl_delay=0.5), 0.05, 1.0, "DOWNLOAD_DELAY"),
+        (Terms(floor=1, crawl_delay=3600), 0.05, 3600.0, "Crawl-delay"),
+        (Terms(floor=1, crawl_delay=5, request_rate_delay=600), 0.05, 600.0, "Request-rate"),
+        (Terms(floor=1), 1.7, 8.5, "5 x answer time"),
+        (Terms(floor=1), 40, 60.0, "5 x answer time"),
+        (Terms(floor=1, crawl_delay=90), 40, 90.0, "Crawl-delay"),
+        (Terms(floor=1, crawl_delay=10, request_rate_delay=20, agreed_delay=2), 0.05, 2.0, "agreement"),
+        (Terms(floor=1, crawl_delay=10, agreed_delay=0.5), 0.05, 1.0, "DOWNLOAD_DELAY"),
+    ],
+)
+def test_the_largest_counts(terms: Terms, latency: float, expected: float, origin: str) -> None:
+    pace, _ = after(terms, ok(latency))
+    assert (delay(pace, terms).seconds, delay(pace, terms).origin) == (pytest.approx(expected), origin)
+
+
+def test_it_is_counted_from_the_end_of_the_answer() -> None:
+    terms = Terms(floor=1, k=0)
+    pace, _ = after(terms, ok(20.0, at=20))
+    assert ready_at(pace, terms).at == T0 + 21
+
+
+def test_nothing_is_waited_for_before_the_first_request_but_after_a_crash_a_full_delay() -> None:
+    terms = Terms(floor=1, crawl_delay=7)
+    assert ready_at(Pace(), terms).at == 0
+    assert ready_at(restarted(Pace(), T0), terms).at == T0 + 7
+
+
+def test_an_expensive_request_costs_several_delays() -> None:
+    terms = Terms(floor=2)
+    pace, _ = after(terms, evolve(ok(), cost=4.0))
+    assert ready_at(pace, terms).at == T0 + 8
+
+
+@pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.TIMEOUT])
+@pytest.mark.parametrize("terms", [Terms(floor=1), Terms(floor=0.1), Terms(floor=1, crawl_delay=100), Terms(floor=0)])
+def test_throttling_and_time_outs_double_the_delay_in_force(kind: Kind, terms: Terms) -> None:
+    pace, _ = after(terms, ok())
+    before = delay(pace, terms).seconds
+    pace, _ = after(terms, bad(kind), pace=pace)
+    doubled = delay(pace, terms)
+    assert doubled.seconds == max(2 * before, LEAST_BACK_OFF)
+    assert doubled.origin == "back-off"
+
+
+def test_back_off_grows_to_the_adaptive_cap_and_comes_down_in_small_steps_to_the_floor() -> None:
+    terms = Terms(floor=1)
+    pace, _ = after(terms, ok(), *[bad(Kind.THROTTLED)] * 20)
+    assert delay(pace, terms).seconds == 60
+    seen = [60.0]
+    while seen[-1] > 1:
+        pace, _ = after(terms, ok(), pace=pace)
+        seen.append(delay(pace, terms).seconds)
+        assert seen[-2] * 0.85 <= seen[-1] <= seen[-2] or seen[-1] == 1
+        assert len(seen) < 100
+    assert seen[:4] == [60.0] * 4  # quiet comes first
+    assert len(seen) > 20
+
+
+@pytest.mark.parametrize("kind", [Kind.ERROR, Kind.FAILURE])
+def test_quick_errors_and_failures_never_shorten_a_delay(kind: Kind) -> None:
+    terms = Terms(floor=1)
+    pace, _ = after(terms, ok(2.0), bad(Kind.THROTTLED))
+    before = delay(pace, terms).seconds
+    pace, _ = after(terms, *[bad(kind, 0.001)] * 50, pace=pace)
+    assert delay(pace, terms).seconds == before
+
+
+def test_slow_error_pages_lengthen_it() -> None:
+    terms = Terms(floor=1)
+    pace, _ = after(terms, ok(0.1), *[bad(Kind.ERROR, 4.0)] * 5)
+    assert delay(pace, terms).seconds > 10
+
+
+@pytest.mark.parametrize("usual", [0.1, 0.15])
+def test_answers_twice_as_slow_slow_us_down_though_the_floor_is_far_above(usual: float) -> None:
+    terms = Terms(floor=3)
+    pace, _ = after(terms, *[ok(usual)] * 30)
+    assert delay(pace, terms).seconds == 3
+    pace, _ = after(terms, *[ok(usual * 2)] * 15, pace=pace)
+    assert delay(pace, terms).seconds > 3.5
+    assert delay(pace, terms).origin == "answers slower than usual"
+    pace, _ = after(terms, *[ok(usual)] * 40, pace=pace)
+    assert delay(pace, terms).seconds == 3
+
+
+def test_slowness_that_slowing_down_does_not_help_becomes_usual() -> None:
+    terms = Terms(floor=3)
+    pace, _ = after(terms, *[ok(0.05)] * 30, *[ok(0.4)] * 20)
+    assert delay(pace, terms).seconds == 12
+    pace, _ = after(terms, *[ok(0.4)] * 100, pace=pace)
+    assert delay(pace, terms).seconds == 3
+
+
+def test_retry_after_silences_and_is_told() -> None:
+    terms = Terms(floor=1)
+    pace, events = after(terms, bad(Kind.THROTTLED, retry_at=T0 + 120))
+    assert ready_at(pace, terms).at == T0 + 120
+    assert events == [Silenced(until=T0 + 120, asked=T0 + 120)]
+    pace, events = after(terms, bad(Kind.THROTTLED, at=5, retry_at=T0 + 60), ok(at=6), pace=pace)
+    assert ready_at(pace, terms).at == T0 + 120
+    assert events == []
+
+
+@pytest.mark.parametrize("asked", [T0 + 999_999_999, math.inf])
+def test_a_silence_of_years_is_cut_to_a_day_and_told(asked: float) -> None:
+    pace, events = after(Terms(floor=1), bad(Kind.THROTTLED, retry_at=asked))
+    assert events == [Silenced(until=T0 + MAX_SILENCE, asked=asked)]
+    assert pace.silent_until == T0 + MAX_SILENCE
+
+
+@given(terms_any, st.lists(answers_any, max_size=30), st.floats(0, 0.999))
+def test_never_below_the_floor_nor_before_the_server_allows(terms: Terms, answers: list[Answer], jitter: float) -> None:
+    pace = Pace()
+    for answer in answers:
+        pace, _ = note(pace, terms, answer)
+        asked = (terms.crawl_delay or 0, terms.request_rate_delay or 0) if terms.agreed_delay is None else (0,)
+        one = delay(pace, terms).seconds
+        assert one >= max(terms.floor, *asked)
+        plain = ready_at(pace, terms).at
+        assert plain >= answer.ended + one * answer.cost
+        assert ready_at(pace, terms, jitter).at >= plain
+        if answer.retry_at is not None:
+            assert plain >= min(answer.retry_at, answer.ended + MAX_SILENCE)
+
+
+@given(terms_any, st.lists(answers_any, max_size=30), answers_any, st.floats(0, 100), st.floats(0, 100))
+def test_a_slower_answer_never_makes_a_shorter_delay(
+    terms: Terms, answers: list[Answer], last: Answer, one: float, other: float
+) -> None:
+    pace, _ = after(terms, *answers)
+    quick, slow = sorted((one, other))
+    after_quick, _ = note(pace, terms, evolve(last, latency=quick))
+    after_slow, _ = note(pace, terms, evolve(last, latency=slow))
+    assert delay(after_slow, terms).seconds >= delay(after_quick, terms).seconds * (1 - 1e-9)
+
+
+@given(terms_any, st.lists(answers_any, max_size=30))
+def test_it_comes_back_to_the_floor(terms: Terms, answers: list[Answer]) -> None:
+    pace, _ = after(terms, *answers)
+    usual = delay(after(terms, *[ok(0.0)] * 20)[0], terms).seconds
+    pace, _ = after(terms, *[ok(0.0)] * 200, pace=pace)
+    assert delay(pace, terms).seconds == pytest.approx(usual, abs=1e-6)
+
+
+@given(terms_any, st.lists(answers_any, max_size=30))
+def test_what_is_stored_comes_back(terms: Terms, answers: list[Answer]) -> None:
+    pace, _ = after(terms, *answers)
+    assert pace_from_row(json.loads(json.dumps(pace.to_row(), allow_nan=False))) == pace
+
+
+def test_nothing_stored_is_nothing_known() -> None:
+    assert pace_from_row({}) == Pace()
+
+
+def run_of(pattern: str) -> list[Answer]:
+    """`o` good, `x` refused by an error page, `t` throttled, `e` error, `-` time-out; one a second."""
+    kinds = {"o": Kind.OK, "x": Kind.ERROR, "t": Kind.THROTTLED, "e": Kind.ERROR, "-": Kind.TIMEOUT}
+    return [bad(kinds[sign], at=number, refused=sign in "xt") for number, sign in enumerate(pattern)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "since"),
+    [
+        ("o" * 20 + "x" * 8, 20),
+        ("o" * 20 + "xoxxxxxoxx", 20),
+        ("o" * 5 + "t" * 8, 5),
+        ("o" * 50 + "xxxx----xxxx", 50),
+        ("o" * 20 + "x" * 7, None),
+        ("o" * 20 + "e" * 50, None),
+        ("o" * 4 + "x" * 50, None),  # never worked to speak of
+        ("x" * 200, None),  # never worked
+        ("ox" * 100 + "x" * 10, None),  # half of it was closed from the start
+        ("o" * 20 + "xxo" * 20, None),
+        ("o" * 20 + "-" * 50, None),
+    ],
+)
+def test_the_ban_circuit(pattern: str, since: int | None) -> None:
+    pace, events = after(Terms(floor=0), *run_of(pattern))
+    blocked = [event for event in events if isinstance(event, Blocked)]
+    assert blocked == ([] if since is None else [Blocked(since=T0 + since)])
+    assert math.isinf(ready_at(pace, Terms(floor=0)).at) == bool(blocked)
+
+
+def test_a_person_opens_it_again_and_it_can_close_again() -> None:
+    pace, _ = after(Terms(floor=1), *run_of("o" * 20 + "x" * 8))
+    pace = unblocked(pace)
+    assert ready_at(pace, Terms(floor=1)).at < math.inf
+    pace, events = after(Terms(floor=1), *run_of("x" * (BANNED - 1)), pace=pace)
+    assert events == []
+    _, events = after(Terms(floor=1), *run_of("x"), pace=pace)
+    assert [type(event) for event in events] == [Blocked]
+
+
+@pytest.mark.parametrize(
+    ("base", "capacity", "floor"),
+    [(0.1, 10, 0.0), (0.1, 1, 0.0), (0.1, 1, 1.0), (1.7, 0.3, 1.0), (0.5, 0.2, 1.0), (5, 0.03, 1.0), (0.05, 2, 0.1)],
+)
+def test_a_server_under_our_load_stays_within_three_times_its_ease(base: float, capacity: float, floor: float) -> None:
+    """On a virtual clock: answer time = base / (1 - rate / capacity), for servers that could answer at least one
+    request in 12 times their base; the bound follows from k = 5."""
+    terms = Terms(floor=floor)
+    pace, end, rate, start, slowest = Pace(), 0.0, 0.0, 0.0, 0.0
+    for number in range(600):
+        next_start = max(end, ready_at(pace, terms).at)
+        if number:
+            rate = 0.7 * rate + 0.3 / (next_start - start)
+        start = next_start
+        latency = base / (1 - min(rate, 0.999 * capacity) / capacity)
+        end = start + latency
+        pace, _ = note(pace, terms, Answer(ended=end, kind=Kind.OK, latency=latency))
+        slowest = max(slowest, latency) if number > 30 else slowest
+    assert slowest <= 3 * base

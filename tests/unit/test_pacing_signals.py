@@ -1,0 +1,194 @@
+"""Retry-After, RateLimit and statuses, read into what pacing takes note of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.politeness.own_network import SILENT_GATES, OwnNetwork, note_end
+from linkcrawl.politeness.pacing import Kind
+from linkcrawl.politeness.signals import answer_of, retry_at
+
+NOW = 1_800_000_000.25
+
+
+def date(offset: float) -> str:
+    return format_datetime(datetime.fromtimestamp(int(NOW) + offset, UTC), usegmt=True)
+
+
+def outcome(status: int | None = None, failure: Failure | None = None, **headers: str) -> Outcome:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Outcome(sent_at=NOW - 1, ended_at=NOW, duration_ms=1000, status=status, headers=named, failure=failure)
+
+
+def wait(status: int = 429, **headers: str) -> float | None:
+    until = retry_at(status, {name.replace("_", "-"): value for name, value in headers.items()}, NOW)
+    return None if until is None else until - NOW
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("120", 120),
+        (" 120 ", 120),
+        ("1.5", 1.5),
+        ("999999999", 999999999),
+        ("1m30s", 90),
+        ("3s", 3),
+        ("1h", 3600),
+        ("2D", 172800),
+        ("1h0m5s", 3605),
+        ("60, 120", 120),
+        (date(60), 59.75),
+        (f"{date(60)}, {date(60)}", 59.75),
+        ("Sunday, 18-Jan-37 08:49:37 GMT", 2115881377 - NOW),
+        ("Sun Jan 18 08:49:37 2037", 2115881377 - NOW),
+        (date(-3600), None),
+        ("-5", None),
+        ("0", None),
+        ("", None),
+        ("soon", None),
+        ("s", None),
+        ("1x", None),
+        ("٣", None),
+        ("Wed, 99 Foo 2030 99:99:99 GMT", None),
+        ("nan", None),
+    ],
+)
+def test_retry_after(value: str, expected: float | None) -> None:
+    assert wait(retry_after=value) == (None if expected is None else pytest.approx(expected, abs=0.01))
+
+
+def test_a_number_beyond_all_bounds_is_far_away() -> None:
+    assert (wait(retry_after="9" * 5000) or 0) > 1e9
+
+
+@pytest.mark.parametrize("offset", [-7200, -90, 90, 86400])
+def test_a_date_is_corrected_by_the_servers_clock(offset: int) -> None:
+    assert wait(retry_after=date(offset + 60), date=date(offset)) == pytest.approx(60, abs=1)
+
+
+def test_a_date_is_never_taken_early_where_the_clocks_agree() -> None:
+    """A Date has no fractions; one that was rounded up doesn't shorten the wait."""
+    for offset in (0, 1):
+        assert (wait(retry_after=date(60), date=date(offset)) or 0) >= 59.75
+
+
+def test_a_wrong_date_is_no_date() -> None:
+    assert wait(retry_after=date(60), date="yesterday") == pytest.approx(59.75, abs=0.01)
+
+
+@pytest.mark.parametrize(("status", "seen"), [(200, False), (204, False), (301, True), (429, True), (503, True)])
+def test_where_retry_after_means_something(status: int, seen: bool) -> None:
+    assert (wait(status, retry_after="30") is not None) is seen
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"ratelimit": '"default";r=0;t=30'}, 30),
+        ({"ratelimit": "r=0;t=30"}, 30),
+        ({"ratelimit": "default;r=0;t=30"}, 30),
+        ({"ratelimit": '"burst";r=0;t=5, "daily";r=0;t=3600'}, 3600),
+        ({"ratelimit": '"burst";r=0;t=5, "daily";r=99;t=3600'}, 5),
+        ({"ratelimit": '"default";r=5;t=30'}, None),
+        ({"ratelimit": '"default";r=0'}, None),
+        ({"ratelimit": '"default";r=0;t=-30'}, None),
+        ({"ratelimit": '"default";r=0;t=3.5'}, None),
+        ({"ratelimit": '"default;r=0;t=30'}, None),
+        ({"ratelimit": '"default";r=0;t=30, ;;'}, None),
+        ({"ratelimit": '"default";r=0;t=' + "9" * 16}, None),
+        ({"ratelimit": "limit=100, remaining=0, reset=30"}, 30),
+        ({"ratelimit": "limit=100, remaining=7, reset=30"}, None),
+        ({"ratelimit": "whatever"}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "30"}, 30),
+        ({"ratelimit-remaining": "1", "ratelimit-reset": "30"}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "soon"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30"}, 30),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) + 30)}, 29.75),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) - 30)}, None),
+        ({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "30"}, 30),
+        ({"ratelimit": "r=0;t=30", "age": "5"}, None),
+        ({"ratelimit": "r=0;t=30", "age": "0"}, 30),
+        ({"ratelimit": "r=0;t=30", "age": "old"}, 30),
+        ({"ratelimit": "r=0;t=30", "retry-after": "7"}, 7),
+        ({"ratelimit": "r=0;t=5", "retry-after": "70", "age": "9"}, 70),
+        ({"ratelimit": "r=0;t=30", "retry-after": "soon"}, 30),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_rate_limit(headers: dict[str, str], expected: float | None, status: int) -> None:
+    until = retry_at(status, headers, NOW)
+    assert until == (None if expected is None else pytest.approx(NOW + expected, abs=0.01))
+
+
+def test_rate_limit_counts_with_success_too() -> None:
+    assert wait(200, ratelimit='"default";r=0;t=30') == 30
+
+
+@given(st.sampled_from(["retry-after", "ratelimit", "ratelimit-reset", "date", "age"]), st.text(max_size=60))
+def test_any_text_is_read(name: str, value: str) -> None:
+    headers = {"ratelimit-remaining": "0", "retry-after": "soon", name: value}
+    until = retry_at(429, headers, NOW)
+    assert until is None or until > NOW
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "refused"),
+    [
+        *((outcome(status), Kind.OK, False) for status in (200, 204, 206, 301, 302, 304)),
+        *((outcome(status), Kind.ERROR, False) for status in (400, 401, 404, 410, 451, 500, 502, 504, 600)),
+        *((outcome(status), Kind.THROTTLED, True) for status in (420, 429, 430)),
+        *((outcome(status), Kind.THROTTLED, False) for status in (503, 509, 529)),
+        (outcome(403), Kind.ERROR, True),
+        (outcome(999), Kind.ERROR, True),
+        (outcome(200, cf_mitigated="challenge"), Kind.ERROR, True),
+        (outcome(403, cf_mitigated="challenge"), Kind.ERROR, True),
+        (outcome(503, cf_mitigated="challenge"), Kind.THROTTLED, True),
+        (outcome(202, x_amzn_waf_action="challenge"), Kind.ERROR, True),
+        (outcome(200, cf_ray="8a1"), Kind.OK, False),
+        *((outcome(failure=failure), Kind.TIMEOUT, False) for failure in Failure if failure.is_timeout),
+        *((outcome(failure=failure), Kind.FAILURE, False) for failure in Failure if not failure.is_timeout),
+    ],
+)
+def test_what_an_outcome_means(end: Outcome, kind: Kind, refused: bool) -> None:
+    answer = answer_of(end, cost=2.0)
+    assert (answer.kind, answer.refused, answer.latency, answer.cost) == (kind, refused, 1.0, 2.0)
+    assert (answer.ended, answer.retry_at) == (NOW, None)
+
+
+def fallen(gates: int, failure: Failure = Failure.DNS_TROUBLE, worked: bool = True) -> OwnNetwork:
+    state = OwnNetwork()
+    for number in range(gates):
+        state = note_end(state, f"host{number}", worked, outcome(failure=failure))
+        state = note_end(state, f"host{number}", worked, outcome(failure=failure))
+    return state
+
+
+@pytest.mark.parametrize("failure", [Failure.DNS_TROUBLE, Failure.DNS_NOT_FOUND, Failure.UNREACHABLE])
+def test_all_that_worked_fall_silent_at_once(failure: Failure) -> None:
+    assert not fallen(SILENT_GATES - 1, failure).is_down
+    assert fallen(SILENT_GATES, failure).is_down
+    assert fallen(SILENT_GATES, failure).since == NOW
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [outcome(200), outcome(503), *(outcome(failure=f) for f in (Failure.REFUSED, Failure.RESET, Failure.TLS_OTHER))],
+)
+def test_any_sign_of_life_clears_us(sign: Outcome) -> None:
+    assert note_end(fallen(SILENT_GATES), "other", False, sign) == OwnNetwork()
+
+
+def test_dead_hosts_one_after_the_other_are_not_us() -> None:
+    assert not fallen(100, worked=False).is_down
+
+
+def test_what_was_never_sent_says_nothing() -> None:
+    down = fallen(SILENT_GATES)
+    assert note_end(down, "other", True, outcome(failure=Failure.FORBIDDEN_ADDRESS)) == down
