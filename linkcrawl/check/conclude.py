@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkcrawl.check.fields import bare_mime
 from linkcrawl.check.procedure import Done
-from linkcrawl.check.recheck import Intervals, plan
+from linkcrawl.check.recheck import Intervals, Planned, plan
 from linkcrawl.items import DueLink, Finished, Record
 
 
@@ -29,7 +29,23 @@ def conclude(
     planned = plan(
         link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
     )
-    record = Record(
+    return Finished(record=_record(link, done, planned, at, crawler), state=planned.state)
+
+
+def mime_matches(expected: str | None, actual: str | None) -> bool | None:
+    """Whether a bare media type is the expected one, whatever its case and parameters; None when either is unknown.
+
+    `text/xml` and `application/xml` are one type (RFC 7303, 9.2). An expectation that is no media type is not met.
+    """
+    if expected is None or actual is None:
+        return None
+    bare = bare_mime(expected)
+    return bare is not None and _one_name(bare) == _one_name(actual)
+
+
+def _record(link: DueLink, done: Done, planned: Planned, at: float, crawler: str) -> Record:
+    finding = done.finding
+    return Record(
         link_id=link.id,
         url=link.url,
         collections=tuple(sorted(set(link.collections))),
@@ -53,18 +69,6 @@ def conclude(
         next_check_at=planned.next_check_at,
         crawler=crawler,
     )
-    return Finished(record=record, state=planned.state)
-
-
-def mime_matches(expected: str | None, actual: str | None) -> bool | None:
-    """Whether a bare media type is the expected one, whatever its case and parameters; None when either is unknown.
-
-    `text/xml` and `application/xml` are one type (RFC 7303, 9.2). An expectation that is no media type is not met.
-    """
-    if expected is None or actual is None:
-        return None
-    bare = bare_mime(expected)
-    return bare is not None and _one_name(bare) == _one_name(actual)
 
 
 def _one_name(mime: str) -> str:

@@ -106,7 +106,7 @@ def plan(
         after = evolve(after, interval=intervals.broken if confirmed else intervals.suspected[step])
         return _planned(after, Category.BROKEN, confirmed, now, retry_at)
     dead = host_failing_since is not None and now - host_failing_since >= intervals.host_dead
-    if dead and finding.status is None and verdict.reason in SILENCE:
+    if dead and verdict.reason in SILENCE:
         return _planned(evolve(after, interval=intervals.broken), Category.BROKEN, True, now, retry_at)
     after = evolve(after, interval=_interval(state, last_category, finding, intervals, early))
     return _planned(after, verdict.category, True, now, retry_at)

@@ -120,6 +120,7 @@ GATE = "http://a.example/Shibboleth.sso/Login"
         ([START, IDP, OTHER], None, False, True),
         ([START, IDP, OTHER], 200, False, False),
         ([START, GATE, START], 500, False, False),
+        (["https://b.example/doc", IDP, "https://b.example/doc/1"], 404, False, False),
         ([START, IDP], 302, True, True),
         ([START, IDP, START], 302, True, True),
         ([START, "http://a.example/b"], 302, True, False),
