@@ -126,5 +126,5 @@ def _times(request: Request) -> tuple[float, float]:
     handed over counts, waiting in the downloader included."""
     now = time.time()
     latency = request.meta.get("download_latency")
-    seconds = now - request.meta["handed_over"] if latency is None else latency
-    return now - seconds, max(seconds, 0.0)
+    seconds = max(now - request.meta.get("handed_over", now), 0.0) if latency is None else latency
+    return now - seconds, seconds
