@@ -67,6 +67,7 @@ class SqliteStore:
         self._db = db
         self._file = _identity(path)
         self._intake = Intake()
+        self._globs = reading.Globs()
         self._lock: int | None = None
         self._before_was_clean: bool | None = None
 
@@ -87,9 +88,14 @@ class SqliteStore:
     def claim(self) -> None:
         if self._lock is not None:
             return
-        self._lock = _lock(f"{self._path}.lock")
-        self._before_was_clean = self._read_clean()
-        self._write_clean(False)
+        lock = _lock(f"{self._path}.lock")
+        try:
+            self._before_was_clean = self._read_clean()
+            self._write_clean(False)
+        except BaseException:
+            os.close(lock)
+            raise
+        self._lock = lock
 
     def was_clean(self) -> bool:
         return self._read_clean() if self._before_was_clean is None else self._before_was_clean
@@ -158,13 +164,13 @@ class SqliteStore:
 
     def backlog(self, now: float, narrow: Narrow = Narrow()) -> list[HostBacklog]:
         with faults(self._path):
-            return reading.backlog(self._db, now, narrow)
+            return reading.backlog(self._db, now, narrow, self._globs)
 
     def due(
         self, host: str, now: float, limit: int, narrow: Narrow = Narrow(), after: DueLink | None = None
     ) -> list[DueLink]:
         with faults(self._path):
-            return reading.due(self._db, text(host), now, limit, narrow, after)
+            return reading.due(self._db, text(host), now, limit, narrow, after, self._globs)
 
     def next_due_at(self, now: float) -> float | None:
         with faults(self._path):

@@ -92,15 +92,27 @@ _LATEST = """NOT EXISTS (
 )"""
 
 
-def matching_collections(db: sqlite3.Connection, pattern: str) -> str:
-    """Ids of the collections whose name fits a glob, as a JSON list. Matched here and not by SQLite's GLOB, which
+class Globs:
+    """Ids of the collections whose names fit a glob, as a JSON list. The last glob's are remembered until there is a
+    new collection: a narrowed crawl asks for the same thousands of times. Matched here and not by SQLite's GLOB, which
     knows `[a-z]` too and ends at a NUL."""
-    fits = glob(pattern).fullmatch
-    return json.dumps([row[0] for row in db.execute("SELECT id, name FROM collections") if fits(row[1])])
+
+    def __init__(self) -> None:
+        self._asked: tuple[str, int] | None = None
+        self._ids = "[]"
+
+    def ids(self, db: sqlite3.Connection, pattern: str) -> str:
+        newest = db.execute("SELECT max(id) FROM collections").fetchone()[0] or 0
+        if self._asked != (pattern, newest):
+            fits = glob(pattern).fullmatch
+            rows = db.execute("SELECT id, name FROM collections WHERE id <= ?", (newest,))
+            self._ids = json.dumps([row[0] for row in rows if fits(row[1])])
+            self._asked = (pattern, newest)
+        return self._ids
 
 
 def _due_condition(
-    db: sqlite3.Connection, now: float, narrow: Narrow, in_collections: str
+    db: sqlite3.Connection, now: float, narrow: Narrow, globs: Globs, in_collections: str
 ) -> tuple[str, dict[str, Any]]:
     """The links that a crawl takes, as SQL and its values."""
     if narrow.recheck_before is None:
@@ -110,26 +122,31 @@ def _due_condition(
         values = {"recheck_before": narrow.recheck_before}
     if narrow.collection is None:
         return condition, values
-    collections = matching_collections(db, narrow.collection)
-    return f"{condition} AND {in_collections}", {**values, "collections": collections}
+    return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, narrow.collection)}
 
 
-def backlog(db: sqlite3.Connection, now: float, narrow: Narrow) -> list[HostBacklog]:
+def backlog(db: sqlite3.Connection, now: float, narrow: Narrow, globs: Globs) -> list[HostBacklog]:
     """See Store.backlog."""
-    condition, values = _due_condition(db, now, narrow, f"id {_IN_COLLECTIONS}")
+    condition, values = _due_condition(db, now, narrow, globs, f"id {_IN_COLLECTIONS}")
     rows = db.execute(_BACKLOG.format(condition=condition), values)
     fits = glob("*" if narrow.host is None else narrow.host).fullmatch
     return [HostBacklog(host=host, due=due) for host, due in rows if fits(host)]
 
 
 def due(
-    db: sqlite3.Connection, host: str, now: float, limit: int, narrow: Narrow, after: DueLink | None
+    db: sqlite3.Connection,
+    host: str,
+    now: float,
+    limit: int,
+    narrow: Narrow,
+    after: DueLink | None,
+    globs: Globs,
 ) -> list[DueLink]:
     """See Store.due. One seek in the index for each priority that the host has, however many links it has."""
     found = db.execute("SELECT id FROM hosts WHERE name = ?", (host,)).fetchone()
     if found is None or (narrow.host is not None and not glob(narrow.host).fullmatch(host)):
         return []
-    condition, values = _due_condition(db, now, narrow, _EACH_IN_COLLECTIONS)
+    condition, values = _due_condition(db, now, narrow, globs, _EACH_IN_COLLECTIONS)
     values["host_id"] = found[0]
     if after is not None:
         values |= {"after_time": after.next_check_at, "after_id": after.id}
@@ -196,7 +213,7 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
         where.append("records.category = :category")
     if query.collection is not None:
         where.append(f"records.link_id {_IN_COLLECTIONS}")
-        values["collections"] = matching_collections(db, query.collection)
+        values["collections"] = Globs().ids(db, query.collection)
     if not query.history:
         where.append(_LATEST.format(until="" if query.until is None else "AND later.checked_at < :until"))
     if query.changed:

@@ -240,3 +240,12 @@ def test_everything_is_there_after_reopening(url: str, opened: Callable[[str], S
     first.close()
     again = opened(url)
     assert (links(again), again.books(15.0), again.collections()) == before
+
+
+def test_a_narrowed_crawl_sees_collections_that_come_while_it_runs(store: Store) -> None:
+    narrow = Narrow(collection="C*")
+    store.add([entry(1, collection="C1"), entry(2, collection="D")])
+    assert [found.url[-1] for found in store.due("a.example", 1.0, 10, narrow)] == ["1"]
+    store.add([entry(3, collection="C3"), entry(2, collection="C1")])
+    assert [found.url[-1] for found in store.due("a.example", 1.0, 10, narrow)] == ["1", "2", "3"]
+    assert [found.url[-1] for found in store.due("a.example", 1.0, 10, Narrow(collection="D"))] == ["2"]

@@ -168,6 +168,21 @@ def test_one_file_has_one_lock_whatever_name_it_goes_by(url: str, path: Path) ->
     second.close()
 
 
+def test_a_claim_that_could_not_be_written_is_no_claim(url: str, path: Path) -> None:
+    first, second = open_store(url), open_store(url)
+    path.rename(path.with_suffix(".away"))
+    with pytest.raises(StoreLost):
+        first.claim()
+    path.with_suffix(".away").rename(path)
+    second.claim()
+    with pytest.raises(StoreBusy):
+        first.claim()
+    second.close()
+    first.claim()
+    assert not first.was_clean()
+    first.close()
+
+
 def _pragma(store: SqliteStore, name: str) -> Any:
     return store._db.execute(f"PRAGMA {name}").fetchone()[0]
 
