@@ -111,7 +111,7 @@ async def open_socket(addresses: Sequence[Address], port: int) -> tuple[socket.s
         return sock, sock.getpeername()[0]
     except OSError as error:  # gone again already
         sock.close()
-        return of_os_error(error, CONNECTING)
+        return of_os_error(error, BEFORE_HEAD)
 
 
 def _addr_info(address: Address, port: int) -> tuple[int, int, int, str, tuple[Any, ...]]:

@@ -15,7 +15,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 #: The phase before there is a connection, for `of_os_error`.
 CONNECTING = "connecting"
 
-_RESETTING = {"ECONNRESET", "EPIPE", "ECONNABORTED"}
+_RESETTING = {"ECONNRESET", "EPIPE", "ECONNABORTED", "ENOTCONN"}
 
 
 @frozen(kw_only=True)

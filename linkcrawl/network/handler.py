@@ -144,13 +144,12 @@ class CheckDownloadHandler:
                 result = await connection.ask(payload, reader)
         except TimeoutError:
             return Fault(failure=trip.phase)
-        if isinstance(result, Answer):
-            if result.reusable:
-                self._pool.put(server, connection)
-        elif kept and result.failure is Failure.PROTOCOL:
-            # Bytes of an earlier answer that came after this request had gone. They say nothing of this one, and a
-            # broken connection is what the check asks again after.
+        if kept and _out_of_step(result):
+            # It says nothing of this request. A broken connection does, and is what the check asks again after.
+            connection.abort()
             return Fault(failure=Failure.RESET, detail="out of step with an earlier answer")
+        if isinstance(result, Answer) and result.reusable:
+            self._pool.put(server, connection)
         return result
 
     async def _connect(
@@ -178,6 +177,12 @@ class CheckDownloadHandler:
             error=error,
         )
         return RequestFailed(fault.failure, error, trip.ip)
+
+
+def _out_of_step(result: Answer | Fault) -> bool:
+    """Did this come on a kept connection because of what was before? Bytes of an earlier answer that crossed the
+    request, or the server's notice that the connection was idle for too long (408: RFC 9110, 15.5.9)."""
+    return result.failure is Failure.PROTOCOL if isinstance(result, Fault) else result.head.status == 408
 
 
 def _idle_limit(concurrent_requests: int) -> int:

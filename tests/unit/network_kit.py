@@ -157,3 +157,22 @@ async def ask(
     except RequestFailed as failed:
         result = failed
     return result, request.meta["outcome"]
+
+
+def one(
+    script: Script,
+    method: str = "HEAD",
+    *,
+    path: str = "/",
+    headers: dict[str, str] | None = None,
+    settings: dict[str, object] | None = None,
+    **meta: object,
+) -> tuple[Response | RequestFailed, Outcome, Peer]:
+    """What came of one request to a server with this script; and the server."""
+
+    async def run() -> tuple[Response | RequestFailed, Outcome, Peer]:
+        async with serve(script) as peer, handler(**settings or {}) as made:
+            result, outcome = await ask(made, f"http://127.0.0.1:{peer.port}{path}", method, headers, **meta)
+            return result, outcome, peer
+
+    return asyncio.run(run())
