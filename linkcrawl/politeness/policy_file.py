@@ -170,13 +170,17 @@ def _host_glob(glob: str) -> str:
     """A glob for host keys; names of other scripts become what is looked up, label by label."""
     if re.search(r"[/@\s]", glob):
         raise ValueError(f"{glob!r} is not a host; example.org, *.example.org or example.org:8080 would work")
-    labels = [
-        label if label.isascii() else ada_url.idna_to_ascii(label).decode()
-        for label in glob.lower().removesuffix(".").split(".")
-    ]
+    labels = [_label(label) for label in glob.lower().removesuffix(".").split(".")]
     if not all(labels):
         raise ValueError(f"{glob!r} is not a host; example.org or *.example.org would work")
     return ".".join(labels)
+
+
+def _label(text: str) -> str:
+    """As it is looked up; empty where that can't be: half a name of another script has no such form."""
+    if text.isascii():
+        return text
+    return "" if re.search(r"[*?]", text) else ada_url.idna_to_ascii(text).decode()
 
 
 def _name_globs(value: Any) -> tuple[str, ...]:

@@ -196,6 +196,7 @@ def test_a_group_rule_gives_its_hosts_one_gate() -> None:
         ('[[policy]]\nname = "a"\nhosts = [1]', 3, "hosts"),
         ('[[policy]]\nname = "a"\nhosts = ["https://x.org/"]', 3, "is not a host"),
         ('[[policy]]\nname = "a"\nhosts = ["a..b"]', 3, "is not a host"),
+        ('[[policy]]\nname = "a"\nhosts = ["*ü.org"]', 3, "is not a host"),
         ('[[policy]]\nname = "a"\nhosts = ["."]', 3, "is not a host"),
         ('[[policy]]\nname = "a"\nhosts = ["a b"]', 3, "is not a host"),
         *(
