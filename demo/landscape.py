@@ -210,6 +210,11 @@ class Site(ThreadingHTTPServer):
         self.log = log
         super().__init__((host.address, port), Handler)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Silence for clients that hang up, as a link checker does when it has seen enough."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 def listen(log: Callable[[str, str, str, float], None]) -> list[Site]:
     """All hosts, listening on one port that was free at each of their addresses."""

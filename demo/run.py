@@ -18,6 +18,7 @@ from pathlib import Path
 
 from catalogue import seeds
 from landscape import HOSTS
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -73,12 +74,17 @@ def crawl() -> int:
             continue
 
 
+def table_of(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in left:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
 def show_results(console: Console) -> None:
-    table = Table(title="What came of the links", title_justify="left")
-    for name in ("category", "reason", "status"):
-        table.add_column(name)
-    for name in ("links", "mean ms", "max ms"):
-        table.add_column(name, justify="right")
+    table = table_of("What came of the links", ("category", "reason", "status"), ("links", "mean ms", "max ms"))
     store = open_store(SETTINGS["LINKCRAWL_STORE"])
     for line in sorted(store.status_table(), key=lambda line: (line.category, -line.count, line.reason)):
         mean = "" if line.mean_ms is None else f"{line.mean_ms:.0f}"
@@ -94,23 +100,20 @@ def show_pauses(console: Console) -> None:
     for line in SITE_LOG.read_text().splitlines():
         visit = json.loads(line)
         visits[visit["host"]].append((visit["started"], visit["ended"]))
-    table = Table(title="What the hosts saw", title_justify="left")
-    for name in ("host", "which", "requests", "shortest pause"):
-        table.add_column(name, justify="left" if name in ("host", "which") else "right")
+    table = table_of("What the hosts saw", ("host", "what it is like"), ("requests", "shortest pause"))
     for host in HOSTS:
         times = sorted(visits[host.address])
-        pauses = [after[0] - before[1] for before, after in pairwise(times)]
-        shortest = f"{min(pauses):.2f} s" if pauses else ""
-        table.add_row(host.name, host.about, str(len(times)), shortest)
+        shortest = min((after[0] - before[1] for before, after in pairwise(times)), default=None)
+        table.add_row(host.name, host.about, str(len(times)), "" if shortest is None else f"{shortest:.2f} s")
     console.print(table)
 
 
 def show_files(console: Console) -> None:
     rejected = len(REJECTS.read_text().splitlines()) if REJECTS.exists() else 0
     files = {
-        RECORDS: f"{len(RECORDS.read_text().splitlines())} records, one JSON line for each link",
+        RECORDS: f"{len(RECORDS.read_text().splitlines())} records, a JSON line for each distinct link",
         DATABASE: "the store: links, every check, what is known of hosts",
-        REJECTS: f"{rejected} seed lines that hold no link",
+        REJECTS: f"the seed lines that hold no link: {rejected}",
         CRAWL_LOG: "the crawl's own log",
     }
     for path, about in files.items():
@@ -125,8 +128,9 @@ def main() -> int:
         rows = list(seeds(port))
         SEEDS.write_text("".join(json.dumps(row) + "\n" for row in rows))
         console.print(
-            f"Checking {len({row['url'] for row in rows})} links on {len(HOSTS)} hosts of a sample landscape "
-            f"on this machine, with at least {DELAY} s between two requests to a host …"
+            f"{len(rows)} links of a sample catalogue, {len(HOSTS)} hosts on this machine,\n"
+            f"at least {DELAY} s from the end of an answer to the next request to the same host …",
+            highlight=False,
         )
         status = crawl()
     if status != 0:

@@ -1,0 +1,154 @@
+"""The reference pages say what the code does: same names, same defaults, nothing left out, nothing invented."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+from typing import Any
+
+import attrs
+import pytest
+from scrapy.settings import Settings
+
+import linkcrawl.commands
+from linkcrawl import settings
+from linkcrawl.check import verdict
+from linkcrawl.check.recheck import DAY, HOUR, Intervals
+from linkcrawl.config import KNOWN
+from linkcrawl.items import RECORD_FIELDS, Category, Hop
+from linkcrawl.politeness.robots_txt import read_robots
+from linkcrawl.session import Arguments
+from tests.docs.pages import blocks, read, rows, section, word, words
+
+SETTINGS, RECORD = read("docs/reference/settings.md"), read("docs/reference/record.md")
+REASONS, COMMANDS = read("docs/reference/reasons.md"), read("docs/reference/commands.md")
+
+
+def shown(value: Any) -> str:
+    """A setting's value as the pages write it."""
+    if value is None:
+        return "none"
+    if value == []:
+        return "empty"
+    if isinstance(value, str | bool):
+        return f"`{value}`"
+    return f"`{value:g}`"
+
+
+def test_own_settings_are_documented_with_their_defaults() -> None:
+    documented = {
+        word(name): (default, where) for name, default, where, _ in rows(section(SETTINGS, "linkcrawl's own"))
+    }
+    assert documented == {
+        name: (shown(known.default), "yes" if known.environment else "no") for name, known in KNOWN.items()
+    }
+
+
+def test_scrapy_settings_are_documented_with_their_values() -> None:
+    documented = {word(name): value for name, value, _ in rows(section(SETTINGS, "Scrapy's, as linkcrawl sets them"))}
+    wired = {
+        name: value
+        for name, value in vars(settings).items()
+        if name.isupper() and name not in {*KNOWN, "KNOWN", "RECORD_FIELDS"}
+    }
+    assert documented == {
+        name: "see settings.py" if isinstance(value, dict | list) else shown(value) for name, value in wired.items()
+    }
+
+
+def test_record_fields_are_documented_in_their_order() -> None:
+    documented = [word(name) for name, _, _ in rows(RECORD.partition("\n## ")[0])]
+    assert documented == list(RECORD_FIELDS)
+
+
+def test_hop_fields_are_documented_in_their_order() -> None:
+    documented = [word(name) for name, _, _ in rows(section(RECORD, "Hops"))]
+    assert documented == [part.name for part in attrs.fields(Hop)]
+
+
+def test_categories_are_documented() -> None:
+    assert [word(name) for name, _ in rows(section(RECORD, "Categories"))] == [str(category) for category in Category]
+
+
+COMMAND_NAMES = sorted(module.name for module in pkgutil.iter_modules(linkcrawl.commands.__path__))
+
+
+def documented_commands() -> list[str]:
+    return sorted(line.split()[2] for line in COMMANDS.splitlines() if line.startswith("## scrapy "))
+
+
+def test_every_command_is_documented_and_no_other() -> None:
+    assert documented_commands() == COMMAND_NAMES
+
+
+def own_options(command: str) -> set[str]:
+    """The options that a command adds to Scrapy's global ones, each by its longest name."""
+    made = importlib.import_module(f"linkcrawl.commands.{command}").Command()
+    made.settings = Settings()
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    made.add_options(parser)
+    common = {"Global Options", "options"} if command == "crawl" else {"Global Options"}
+    actions = [
+        action for group in parser._action_groups if group.title not in common for action in group._group_actions
+    ]
+    return {max(action.option_strings, key=len) for action in actions if action.option_strings} - {"--help"}
+
+
+@pytest.mark.parametrize("command", COMMAND_NAMES)
+def test_every_option_of_a_command_is_documented_and_no_other(command: str) -> None:
+    text = section(COMMANDS, f"scrapy {command}")
+    documented = {option for option in words(text) if option.startswith("--")}
+    assert {option.split()[0] for option in documented} == own_options(command)
+
+
+def test_every_argument_of_the_crawl_is_documented_and_no_other() -> None:
+    documented = [word(name).split("=")[0] for name, _ in rows(section(COMMANDS, "scrapy crawl")) if "=" in name]
+    assert documented == [part.name for part in attrs.fields(Arguments)]
+
+
+def test_every_reason_is_documented_with_its_category_and_meaning() -> None:
+    documented = [(word(name), word(category), meaning) for name, category, meaning in rows(section(REASONS, "Words"))]
+    assert documented == [(name, str(category), meaning) for name, (category, meaning) in verdict.REASONS.items()]
+
+
+def test_every_status_is_documented_with_its_category_and_meaning() -> None:
+    documented = [
+        (word(name), word(category), meaning) for name, category, meaning in rows(section(REASONS, "Statuses"))
+    ]
+    assert documented == [
+        (f"http_{status}", str(category), meaning) for status, (category, meaning) in verdict.HTTP.items()
+    ]
+
+
+def test_intervals_are_documented_with_their_defaults() -> None:
+    told = Intervals()
+    suspected = ", ".join(days(interval) for interval in told.suspected)
+    assert dict(rows(section(read("docs/operator.md"), "When a link is asked again"))) == {
+        "`Ok`": f"{days(told.ok)}, then {told.ok_growth:g} times as long each time, up to {days(told.ok_longest)}",
+        "`Broken`, suspected": suspected,
+        "`Broken`, confirmed": days(told.broken),
+        "`Undetermined`": f"{told.transient / HOUR:g} hours, then {told.transient_growth:g} times as long each time, "
+        f"up to {days(told.transient_longest)}",
+        "`Restricted_Access`, disallowed by robots.txt or policy, challenged": days(told.restricted),
+        "`Invalid_URL`": days(told.invalid),
+    }
+
+
+def days(seconds: float) -> str:
+    return f"{seconds / DAY:g} days" if seconds > DAY else "1 day"
+
+
+@pytest.mark.parametrize("example", blocks(read("docs/administrators.md"), "robots"))
+def test_robots_examples_mean_what_the_page_says(example: str) -> None:
+    """Each example closes what its Disallow lines name and asks for the delay that its Crawl-delay names."""
+    robots = read_robots(example.encode(), "linkcrawl")
+    asked = [line.split(": ")[1] for line in example.splitlines() if line.startswith("Crawl-delay")]
+    closed = [line.split(": ")[1] for line in example.splitlines() if line.startswith("Disallow")]
+    assert {line.split(": ")[0] for line in example.splitlines()} <= {"User-agent", "Crawl-delay", "Disallow"}
+    assert asked or closed
+    assert robots.crawl_delay == (float(asked[0]) if asked else None)
+    assert robots.ignored == ()
+    for rule in closed:
+        assert not robots.allowed("http://host" + rule.replace("*", "x").rstrip("$"))
+    assert robots.allowed("http://host/item/1") == ("/" not in closed)
