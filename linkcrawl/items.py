@@ -201,3 +201,33 @@ class Finished:
 
     record: Record
     state: LinkState
+
+
+class Act(StrEnum):
+    """What a person orders for a host."""
+
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+
+
+@frozen(kw_only=True)
+class Order:
+    """The last order that a person gave about a host (key). It is kept in the store, so that it acts on a crawl that
+    is running, and on the next one.
+
+    `at`: when it was given. `until`: when a block ends by itself, None for never. `reason`: the person's words.
+    """
+
+    host: str
+    act: Act
+    at: float
+    reason: str = ""
+    until: float | None = None
+
+    def blocks(self, now: float) -> bool:
+        """Whether nothing may be requested there now."""
+        return self.act is Act.BLOCK and (self.until is None or now < self.until)
+
+    def reopens(self, blocked_since: float | None) -> bool:
+        """Whether it re-opens a host that the ban circuit has blocked since then."""
+        return self.act is Act.UNBLOCK and blocked_since is not None and self.at >= blocked_since

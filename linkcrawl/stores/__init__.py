@@ -7,6 +7,8 @@ Two rules hold for every implementation and are tested by one suite (tests/contr
 * A link is due until the record of its check is stored: `finish` stores the record and moves `next_check_at`
   in one transaction. A crawler that dies in between asks again; nothing is lost and nothing recorded twice.
 * The books balance at any time: links = checked + never checked, and due + later = links.
+
+Moments are kept to the millisecond at least, as exports show them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from linkcrawl.items import Category, DueLink, Finished, HostMemory, Record, Seed
+from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Seed
+from linkcrawl.userinfo import without_userinfo
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -185,6 +188,17 @@ class Store(Protocol):
     def remember(self, memories: Iterable[HostMemory]) -> None:
         """Keep host memory, replacing what was kept of those hosts."""
 
+    def give_order(self, order: Order) -> None:
+        """Keep a person's order about a host, in place of the one before."""
+
+    def orders(self) -> dict[str, Order]:
+        """The last order about each host, by host key."""
+
+    def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
+        """Take back what was judged of links since a moment: each of these whose latest record was checked at or after
+        `since` has that record say Undetermined, confirmed, with this reason and error, its facts unchanged; and the
+        link is due again at `now`. How many it were. Again, it changes nothing."""
+
     def records(self, query: Query = Query()) -> Iterator[Record]:
         """Records by time, then in the order in which they were stored, streamed. They show the store at the moment
         of the first `next`; writers aren't held up, and any thread may do the reading."""
@@ -216,4 +230,15 @@ def open_store(url: str) -> Store:
         from linkcrawl.stores.sqlite import SqliteStore
 
         return SqliteStore.open(url)
-    raise StoreError(f"LINKCRAWL_STORE: {url!r} is not understood; sqlite:///linkcrawl.db would work")
+    if url.startswith(("mongodb:", "mongodb+srv:")):
+        try:
+            from linkcrawl.stores.mongo import MongoStore
+        except ModuleNotFoundError as fault:
+            raise StoreError(
+                f"LINKCRAWL_STORE: MongoDB needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
+            ) from fault
+        return MongoStore.open(url)
+    raise StoreError(
+        f"LINKCRAWL_STORE: {without_userinfo(url)!r} is not understood; sqlite:///linkcrawl.db or "
+        "mongodb://HOST:PORT/DB would work"
+    )

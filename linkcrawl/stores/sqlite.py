@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Record
+from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record
 from linkcrawl.stores import (
     Books,
     Entry,
@@ -26,6 +26,7 @@ from linkcrawl.stores import (
     StoreLost,
     Taken,
 )
+from linkcrawl.stores import sqlite_orders as orders
 from linkcrawl.stores import sqlite_reading as reading
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite_adding import Intake
@@ -159,6 +160,18 @@ class SqliteStore:
                     for memory in memories
                 ),
             )
+
+    def give_order(self, order: Order) -> None:
+        with self._transaction() as db:
+            orders.give(db, order)
+
+    def orders(self) -> dict[str, Order]:
+        with faults(self._path):
+            return orders.orders(self._db)
+
+    def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
+        with self._transaction() as db:
+            return orders.withdraw(db, link_ids, since, reason, error, now)
 
     # -- reading ------------------------------------------------------------------------------------------------
 

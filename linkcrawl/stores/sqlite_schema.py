@@ -116,6 +116,14 @@ CREATE TABLE host_memory (
     pace TEXT NOT NULL,
     robots TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE orders (
+    host TEXT NOT NULL PRIMARY KEY,
+    act TEXT NOT NULL,
+    at REAL NOT NULL,
+    reason TEXT NOT NULL,
+    until REAL
+) STRICT;
 """
 
 #: The nth script brings a store from version n-1 to version n (PRAGMA user_version). Never change one that was

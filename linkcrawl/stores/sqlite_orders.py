@@ -1,0 +1,49 @@
+"""Orders of people, and the taking back of records, on a connection that is in a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from linkcrawl.items import Act, Category, Order
+from linkcrawl.stores.rows import text
+
+_GIVE = """
+INSERT INTO orders (host, act, at, reason, until) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (host) DO UPDATE SET act = excluded.act, at = excluded.at, reason = excluded.reason, until = excluded.until
+"""
+
+_WITHDRAW = """
+UPDATE records SET category = ?, reason = ?, error = ?, confirmed = 1, next_check_at = ?
+WHERE id = (SELECT last_record_id FROM links WHERE id = ?) AND checked_at >= ? AND reason <> ?
+"""
+
+_DUE_AGAIN = "UPDATE links SET next_check_at = ?, last_category = ? WHERE id = ?"
+
+
+def give(db: sqlite3.Connection, order: Order) -> None:
+    """Keep an order, in place of the one before."""
+    db.execute(_GIVE, (text(order.host), str(order.act), order.at, text(order.reason), order.until))
+
+
+def orders(db: sqlite3.Connection) -> dict[str, Order]:
+    """The last order about each host."""
+    return {
+        row["host"]: Order(
+            host=row["host"], act=Act(row["act"]), at=row["at"], reason=row["reason"], until=row["until"]
+        )
+        for row in db.execute("SELECT * FROM orders")
+    }
+
+
+def withdraw(
+    db: sqlite3.Connection, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float
+) -> int:
+    """See Store.withdraw."""
+    count = 0
+    for link_id in link_ids:
+        values = (str(Category.UNDETERMINED), reason, text(error), now, link_id, since, reason)
+        if db.execute(_WITHDRAW, values).rowcount:
+            db.execute(_DUE_AGAIN, (now, str(Category.UNDETERMINED), link_id))
+            count += 1
+    return count
