@@ -14,12 +14,15 @@ Moments are kept to the millisecond at least, as exports show them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
 from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Seed
 from linkcrawl.userinfo import without_userinfo
+
+if TYPE_CHECKING:
+    from linkcrawl.stores.summary import Summary
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -92,7 +95,7 @@ class Query:
     is the same whenever it is made. `category` and `changed` then choose among those: `changed` takes a record whose
     category, status or final URL differ from the same link's check before it (of whatever time), and a link's first.
     `collection`: of links that belong to such a collection now, even if they came into it after the check. Globs
-    are case-sensitive and know `*` (any text) and `?` (any one character) only.
+    are case-sensitive and know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
     """
 
     since: float | None = None
@@ -101,6 +104,7 @@ class Query:
     category: Category | None = None
     changed: bool = False
     history: bool = False
+    redirected: bool = False
 
 
 @frozen(kw_only=True)
@@ -218,6 +222,11 @@ class Store(Protocol):
 
     def collections(self) -> list[str]:
         """Names of all collections, sorted."""
+
+    def summary(self, now: float, top: int = 100) -> Summary:
+        """Everything that a report counts, of the store's moment and with `now` as the time that links are due by;
+        `top` bounds the lists of single links (slowest, mismatches). Aggregated in the store: it reads every link a few
+        times and every record once, and may run beside a crawl."""
 
 
 def open_store(url: str) -> Store:

@@ -31,6 +31,8 @@ from linkcrawl.stores import sqlite_reading as reading
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite_adding import Intake
 from linkcrawl.stores.sqlite_schema import connect, faults, open_file
+from linkcrawl.stores.sqlite_summary import summary
+from linkcrawl.stores.summary import Summary
 
 _RECORD_COLUMNS = ("link_id", *(name for name in RECORD_FIELDS if name != "url"))
 _ADD_RECORD = (
@@ -49,14 +51,6 @@ _REMEMBER = """
 INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, pace, robots) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (host) DO UPDATE SET head_useless_since = excluded.head_useless_since, last_end = excluded.last_end,
     failing_since = excluded.failing_since, pace = excluded.pace, robots = excluded.robots
-"""
-_PROXIES = """
-SELECT collections.name AS collection, record, expected_mime, providers.name AS provider, resource_type, extra
-FROM proxies
-LEFT JOIN collections ON collections.id = collection_id
-LEFT JOIN providers ON providers.id = provider_id
-WHERE link_id = ?
-ORDER BY collection, record, provider, resource_type, expected_mime
 """
 
 
@@ -197,18 +191,7 @@ class SqliteStore:
 
     def proxies(self, link_id: int | str) -> list[Proxy]:
         with faults(self._path):
-            rows = self._db.execute(_PROXIES, (link_id,)).fetchall()
-        return [
-            Proxy(
-                collection=row["collection"],
-                record=row["record"] or None,
-                expected_mime=row["expected_mime"] or None,
-                provider=row["provider"],
-                resource_type=row["resource_type"] or None,
-                extra={} if row["extra"] is None else from_json(row["extra"]),
-            )
-            for row in rows
-        ]
+            return reading.proxies(self._db, link_id)
 
     def books(self, now: float) -> Books:
         with faults(self._path), self._snapshot() as db:
@@ -221,6 +204,10 @@ class SqliteStore:
     def collections(self) -> list[str]:
         with faults(self._path):
             return sorted(row["name"] for row in self._db.execute("SELECT name FROM collections"))
+
+    def summary(self, now: float, top: int = 100) -> Summary:
+        with faults(self._path), self._snapshot() as db:
+            return summary(db, now, top)
 
     def records(self, query: Query = Query()) -> Iterator[Record]:
         with faults(self._path), self._snapshot() as db:

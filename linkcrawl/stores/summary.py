@@ -1,0 +1,171 @@
+"""What a store can say of all its links at once: sums over parts of it, made by the store's own aggregates.
+
+Everything here is counts and small lists, whatever the size of the store. Judgement is not: ratios, and what is worth
+a person's time, are made of these by linkcrawl.reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from attrs import field, frozen
+
+from linkcrawl.items import Category, Record
+from linkcrawl.stores import Books
+
+
+@frozen(kw_only=True)
+class Tally:
+    """How many links' latest check ended so. `timed`: of these, how many have a time; `total_ms` and `max_ms`
+    (milliseconds) are over those. `mismatches`: how many have another media type than their metadata claims."""
+
+    category: Category
+    status: int | None
+    reason: str
+    confirmed: bool
+    count: int
+    timed: int
+    total_ms: int
+    max_ms: int | None
+    mismatches: int
+
+
+@frozen(kw_only=True)
+class Part:
+    """The links of one collection, provider or host, or all. `name` is None for those mentioned without one.
+
+    `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked, and are due again.
+    `tallies`: most first; their counts add up to `checked`.
+    """
+
+    name: str | None
+    links: int
+    proxies: int
+    checked: int
+    overdue: int
+    tallies: tuple[Tally, ...] = ()
+
+    @property
+    def never_checked(self) -> int:
+        return self.links - self.checked
+
+    @property
+    def due(self) -> int:
+        """A link that was never checked is always due."""
+        return self.never_checked + self.overdue
+
+
+@frozen(kw_only=True)
+class Mismatch:
+    """Links that claim one media type and give another: how many, and one of them (the first by URL)."""
+
+    expected: str
+    got: str
+    count: int
+    example: str
+
+
+@frozen(kw_only=True)
+class Month:
+    """How links stood at the end of a month (`2026-11`, UTC; of the last, at the moment of the summary): of those that
+    had been checked by then, how many were in each category by their latest check."""
+
+    month: str
+    counts: Mapping[Category, int] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Span:
+    """Links that stood in a category from the end of the month `begins` to before the end of `ends` (None: they still
+    do). Links whose check was followed by another in the same month are in no span."""
+
+    category: Category
+    begins: str
+    ends: str | None
+    count: int
+
+
+@frozen(kw_only=True)
+class Summary:
+    """The store at one moment (`at`, Unix seconds). Parts are in the order of their links, most first, then by name;
+    a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
+
+    at: float
+    books: Books
+    overall: Part
+    collections: tuple[Part, ...]
+    providers: tuple[Part, ...]
+    hosts: tuple[Part, ...]
+    slowest: tuple[Record, ...]
+    mismatches: tuple[Mismatch, ...]
+    months: tuple[Month, ...]
+
+
+def in_order(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Parts as a Summary has them."""
+    return tuple(sorted(parts, key=lambda part: (-part.links, part.name or "")))
+
+
+def tallies_in_order(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
+    """Tallies as a Part has them."""
+    return tuple(
+        sorted(tallies, key=lambda one: (-one.count, one.category, one.reason, one.status or 0, one.confirmed))
+    )
+
+
+def whole(hosts: Iterable[Part]) -> Part:
+    """The part that all links are, of the parts of their hosts: every link has exactly one host."""
+    hosts = tuple(hosts)
+    merged: dict[tuple[Category, int | None, str, bool], list[Tally]] = {}
+    for host in hosts:
+        for one in host.tallies:
+            merged.setdefault((one.category, one.status, one.reason, one.confirmed), []).append(one)
+    return Part(
+        name=None,
+        links=sum(host.links for host in hosts),
+        proxies=sum(host.proxies for host in hosts),
+        checked=sum(host.checked for host in hosts),
+        overdue=sum(host.overdue for host in hosts),
+        tallies=tallies_in_order(map(_added, merged.values())),
+    )
+
+
+def _added(alike: list[Tally]) -> Tally:
+    first = alike[0]
+    return Tally(
+        category=first.category,
+        status=first.status,
+        reason=first.reason,
+        confirmed=first.confirmed,
+        count=sum(one.count for one in alike),
+        timed=sum(one.timed for one in alike),
+        total_ms=sum(one.total_ms for one in alike),
+        max_ms=max((one.max_ms for one in alike if one.max_ms is not None), default=None),
+        mismatches=sum(one.mismatches for one in alike),
+    )
+
+
+def months(spans: Iterable[Span], now: float) -> tuple[Month, ...]:
+    """Every month from the first check to the one of `now`, also those without a check."""
+    changes: dict[str, Counter[Category]] = {}
+    for span in spans:
+        changes.setdefault(span.begins, Counter())[span.category] += span.count
+        if span.ends is not None:
+            changes.setdefault(span.ends, Counter())[span.category] -= span.count
+    if not changes:
+        return ()
+    last = max(*changes, f"{datetime.fromtimestamp(now, UTC):%Y-%m}")
+    standing: Counter[Category] = Counter()
+    found, month = [], min(changes)
+    while month <= last:
+        standing.update(changes.get(month, {}))
+        found.append(Month(month=month, counts={category: standing[category] for category in Category}))
+        month = _after(month)
+    return tuple(found)
+
+
+def _after(month: str) -> str:
+    year, number = map(int, month.split("-"))
+    return f"{year + number // 12:04d}-{number % 12 + 1:02d}"
