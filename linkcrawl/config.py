@@ -47,6 +47,7 @@ KNOWN: dict[str, Known] = {
     "LINKCRAWL_CA_BUNDLE": Known(None, True, "file of certificate authorities, instead of the system's"),
     "LINKCRAWL_ROBOTS_TTL": Known(3600.0, False, "seconds before a robots.txt is read again"),
     "LINKCRAWL_MAX_WAITING": Known(20000, False, "checks held in memory because their next hop waits for its host"),
+    "LINKCRAWL_AUDIT": Known("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
     "LINKCRAWL_REJECTS": Known("rejects.jsonl", False, "file that rejected seed lines are added to"),
 }
 
@@ -67,6 +68,7 @@ class Config:
     robots_ttl: float
     max_waiting: int
     rejects: Path
+    audit: Path | None
     delay: float
     target_concurrency: float
     max_adaptive_delay: float
@@ -118,6 +120,7 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         robots_ttl=_number(settings, "LINKCRAWL_ROBOTS_TTL", least=1),
         max_waiting=int(_number(settings, "LINKCRAWL_MAX_WAITING", least=1, whole=True)),
         rejects=Path(_text(settings, "LINKCRAWL_REJECTS")),
+        audit=Path(str(settings["LINKCRAWL_AUDIT"])) if settings["LINKCRAWL_AUDIT"] else None,
         delay=_number(settings, "DOWNLOAD_DELAY", least=0),
         target_concurrency=_number(settings, "AUTOTHROTTLE_TARGET_CONCURRENCY", least=0.001),
         max_adaptive_delay=_number(settings, "AUTOTHROTTLE_MAX_DELAY", least=0),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from scrapy import logformatter
+
+from linkcrawl.items import Finished
 
 
 class LogFormatter(logformatter.LogFormatter):
@@ -12,3 +15,7 @@ class LogFormatter(logformatter.LogFormatter):
 
     def scraped(self, item: Any, response: Any, spider: Any) -> Any:
         return None
+
+    def dropped(self, item: Any, exception: BaseException, response: Any, spider: Any) -> Any:
+        url = item.record.url if isinstance(item, Finished) else "an item"
+        return {"level": logging.DEBUG, "msg": "Dropped: %(url)r: %(why)s", "args": {"url": url, "why": exception}}

@@ -15,7 +15,11 @@ from attrs import define, field, frozen
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.network.tls import client_context
+from linkcrawl.politeness.audit import AuditLog
 from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.policy import Policies
+from linkcrawl.politeness.policy_file import PolicyFile
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.sources import check_source
 from linkcrawl.stores import Narrow, Store, open_store
@@ -85,17 +89,23 @@ class Session:
     now: Callable[[], float]
     started_at: float
     clean: bool
+    policy_file: PolicyFile | None
+    policies: Policies
     rules: Rules
     intervals: Intervals
     hosts: HostBook
     robots: RobotsCache
-    closed: bool = field(default=False, init=False)
+    audit: AuditLog
+    #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
+    nudge: Callable[[], None] = field(default=lambda: None, init=False)
 
     @classmethod
     def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
         """Judge the configuration, open the store and take it. Raises ConfigError or StoreError, each one line."""
         config = read_config(settings)
+        client_context(config.ca_bundle)  # a bundle that can't be used must be told before anything is sent
         arguments = Arguments.parse(given)
+        policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
             check_source(arguments.seeds)
         store = open_store(config.store)
@@ -114,10 +124,13 @@ class Session:
             now=now,
             started_at=now(),
             clean=store.was_clean(),
+            policy_file=policy_file,
+            policies=policy_file.policies if policy_file else Policies(),
             rules=Rules(max_redirects=config.max_redirects),
             intervals=Intervals(),
             hosts=hosts,
             robots=robots,
+            audit=_audit_log(config),
         )
 
     def narrow(self) -> Narrow:
@@ -131,6 +144,13 @@ class Session:
     def due_before(self) -> float:
         """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""
         return self.now() if self.arguments.continuous else self.started_at
+
+
+def _audit_log(config: Config) -> AuditLog:
+    try:
+        return AuditLog(config.audit)
+    except OSError as fault:
+        raise ConfigError(f"LINKCRAWL_AUDIT: {str(config.audit)!r} can't be written: {fault.strerror}") from None
 
 
 def session_of(crawler: Crawler) -> Session:

@@ -32,6 +32,7 @@ BAD_PORTS = frozenset((
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_NAME = re.compile(r"(?:[^.]{1,63}\.)*[^.]{1,63}\.?")
+_BARE_HOST = re.compile(r"\s*[A-Za-z]+:/*[^/?#\\]*(#|\s*$)")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
 _QUERY_SAFE = "".join(set(map(chr, range(33, 127))) - set('"#<>'))
@@ -106,8 +107,9 @@ def join(base: str, location: str) -> Target | Refused:
 
 def identity(text: str) -> bytes:
     """16 bytes, equal for texts that are safely the same link: scheme and host in any case, the scheme's own port,
-    another fragment, escapes in any case or of unreserved characters (RFC 3986, 6.2.2). Never query order, never a
-    trailing slash. A text that can't be requested is the same only as itself, tidied.
+    escapes in any case or of unreserved characters (RFC 3986, 6.2.2). Never query order, never a trailing slash, and
+    never another fragment: `#?corpus=x` is what a catalogue tells its links apart by, and whoever looks for the
+    record of one must find it. A text that can't be requested is the same only as itself, tidied.
     """
     tidied = tidy(text)
     return key(tidied, read_tidy(tidied))
@@ -115,7 +117,12 @@ def identity(text: str) -> bytes:
 
 def key(tidied: str, reading: Target | Refused) -> bytes:
     """`identity` of a tidied text that has been read already."""
-    normal = _ESCAPE.sub(_normal_escape, reading.url) if isinstance(reading, Target) else tidied
+    normal = tidied
+    if isinstance(reading, Target):
+        # `http://host` and `http://host/` are one request, and two texts that catalogues hold side by side
+        url = reading.url.removesuffix("/") if _BARE_HOST.match(tidied) else reading.url
+        normal = _ESCAPE.sub(_normal_escape, url)
+        normal += tidied[tidied.index("#") :] if "#" in tidied else ""
     return blake2b(normal.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

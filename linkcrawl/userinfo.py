@@ -26,7 +26,7 @@ _ADDRESSES = frozenset((
 ))
 # fmt: on
 _WORD = re.compile(r"[^\s\"<>]*@[^\s\"<>]*")
-_START = re.compile(r"(:(?:\\?[/\\]){2,})")  # JSON may write a slash as `\/`
+_START = re.compile(r"((?::|^)(?:\\?[/\\]){2,})")  # also without a scheme; JSON may write a slash as `\/`
 
 
 def without_userinfo(text: str) -> str:

@@ -14,8 +14,9 @@ from linkcrawl.session import Session
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from linkcrawl.stores import StoreError
 
-#: Exit status by the reason that a crawl gave for its end; any other reason is a fault of ours or an interruption.
-EXIT = {"finished": 0, "store_lost": 1, "shutdown": 130}
+#: Exit status by the reason that a crawl gave for its end; any other reason is a fault of ours. A second interruption
+#: stops it before it can give one.
+EXIT = {"finished": 0, "store_lost": 1, "shutdown": 130, None: 130}
 
 
 class Command(CrawlCommand):

@@ -1,28 +1,31 @@
-"""`scrapy export`: records of the store into a file."""
+"""`scrapy export`: records of the store into a file, in the format of whoever reads it."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gzip
-import io
 import os
 import sys
-import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
 
+from attrs import evolve, field, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError, read_config
-from linkcrawl.exports import jsonl
+from linkcrawl.exports import FORMATS, SUFFIXES, Format
+from linkcrawl.exports.hourly import SETTLED, missing_hours
+from linkcrawl.exports.output import write
+from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
-from linkcrawl.stores import Query, StoreError, StoreLost, open_store
+from linkcrawl.stores import Query, Store, StoreError, StoreLost, open_store
 
-FORMATS = {"jsonl": jsonl.lines}
-SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl"}
+# Exit statuses, those of every command (docs).
+STORE_LOST = 1
+UNUSABLE = 2
+INTERRUPTED = 130
 
 
 def moment(name: str, text: str | None) -> float | None:
@@ -37,49 +40,49 @@ def moment(name: str, text: str | None) -> float | None:
 
 
 def format_of(output: str, chosen: str | None) -> str:
-    """The format that was asked for, or that of the file's suffix."""
+    """The name of the format that was asked for, or of that of the file's suffix. Raises ConfigError."""
     if chosen is not None:
         return chosen
     suffix = Path(output.removesuffix(".gz")).suffix
     if output == "-":
         return "jsonl"
     if suffix not in SUFFIXES:
-        raise ConfigError(
-            f"--format: not given, and {output!r} has no suffix that tells; {', '.join(FORMATS)} would work"
-        )
+        raise ConfigError(f"--format: not given, and {output!r} has no suffix that tells; {', '.join(FORMATS)} do")
     return SUFFIXES[suffix]
 
 
-@contextlib.contextmanager
-def written(output: str) -> Iterator[TextIO]:
-    """The file to write to; it gets its name only once it is whole. `-` is standard output, `.gz` compresses."""
-    if output == "-":
-        yield sys.stdout
-        return
-    path = Path(output)
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as fault:
-        raise ConfigError(f"-o {output}: {fault.strerror}; a path in a folder that can be written would work") from None
-    try:
-        with (
-            os.fdopen(handle, "wb") as raw,
-            gzip.open(raw, "wb") if path.suffix == ".gz" else raw as binary,
-            io.TextIOWrapper(binary, encoding="utf-8", errors="surrogatepass") as text,
-        ):
-            yield text
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+@frozen(kw_only=True)
+class Export:
+    """One run of the command: which rows, in which format, and how many were left out of it by reason."""
 
+    store: Store
+    name: str
+    query: Query
+    proxies: bool
+    left_out: Counter[str] = field(factory=Counter)
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.name]
+
+    def to(self, output: str) -> None:
+        """Write what the query asks for. Raises ConfigError, StoreLost."""
+        write(output, self.format.encode(self._accepted(), self.proxies), self.format.chunk)
+
+    def _accepted(self) -> Iterator[Row]:
+        refusal = self.format.refusal
+        for row in self._rows():
+            why = refusal(row) if refusal else None
+            if why is None:
+                yield row
+            else:
+                self.left_out[why] += 1
+
+    def _rows(self) -> Iterator[Row]:
+        records = self.store.records(self.query)
+        if self.proxies:
+            return proxy_rows(records, self.store, self.query.collection)
+        return link_rows(records)
 
 
 class Command(ScrapyCommand):
@@ -96,41 +99,87 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "-o", "--output", metavar="FILE", required=True, help="- for standard output; .gz compresses"
-        )
-        parser.add_argument("--format", choices=sorted(FORMATS), help="default: by the file's suffix")
+        parser.add_argument("-o", "--output", metavar="FILE", help="- for standard output; .gz compresses")
+        parser.add_argument("--format", choices=list(FORMATS), help="default: by the file's suffix")
         parser.add_argument("--since", metavar="T", help="checked at or after this time (ISO 8601, UTC)")
         parser.add_argument("--until", metavar="T", help="checked before this time")
         parser.add_argument("--collection", metavar="C", help="links of these collections only (a glob)")
         parser.add_argument("--category", choices=[str(category) for category in Category])
         parser.add_argument("--changed", action="store_true", help="only where category, status or final URL changed")
         parser.add_argument("--history", action="store_true", help="every check, not only the latest of each link")
+        parser.add_argument("--rows", choices=["link", "proxy"], default="link", help="a row for each link, or mention")
+        parser.add_argument("--hourly", metavar="DIR", help="instead of -o: a file for each hour that is over")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         try:
-            self._export(opts)
-        except (ConfigError, StoreError, StoreLost) as fault:
+            self._export(args, opts)
+            sys.stdout.flush()
+        except (ConfigError, StoreError) as fault:
             print(f"linkcrawl: {fault}", file=sys.stderr)
-            self.exitcode = 2
+            self.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
+        except BrokenPipeError:  # `| head` has seen enough; what Python still holds for it must not fail again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            self.exitcode = INTERRUPTED
 
-    def _export(self, opts: argparse.Namespace) -> None:
-        assert self.settings is not None
-        config = read_config(self.settings, need_contact=False)
-        query = Query(
-            since=moment("--since", opts.since),
-            until=moment("--until", opts.until),
-            collection=opts.collection,
-            category=Category(opts.category) if opts.category else None,
-            changed=opts.changed,
-            history=opts.history,
-        )
-        lines = FORMATS[format_of(opts.output, opts.format)]
+    def _export(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = read_config(self.settings or {}, need_contact=False)
+        _refuse(args, opts)
+        name = opts.format or "jsonl" if opts.hourly else format_of(opts.output, opts.format)
+        if opts.rows == "proxy" and not FORMATS[name].proxies:
+            able = ", ".join(known for known, format in FORMATS.items() if format.proxies)
+            raise ConfigError(f"--rows proxy: {name} has a line for each link only; {able} would work")
+        if FORMATS[name].compressed and (opts.output or "").endswith(".gz"):
+            raise ConfigError(f"-o {opts.output}: {name} is compressed already; without .gz it would work")
+        query = _query(opts)
         store = open_store(config.store)
         try:
-            with written(opts.output) as file:
-                for line in lines(store.records(query)):
-                    file.write(line + "\n")
+            export = Export(store=store, name=name, query=query, proxies=opts.rows == "proxy")
+            if opts.hourly:
+                _hourly(export, Path(opts.hourly), time.time() - SETTLED - config.patience)
+            else:
+                export.to(opts.output)
         finally:
             store.close()
+        if export.left_out:
+            told = ", ".join(f"{count} for their {why}" for why, count in sorted(export.left_out.items()))
+            print(
+                f"linkcrawl: {export.left_out.total()} records left out, as {name} refuses them: {told}",
+                file=sys.stderr,
+            )
+
+
+def _refuse(args: list[str], opts: argparse.Namespace) -> None:
+    """Raises ConfigError for options that don't fit together."""
+    if args:
+        raise ConfigError(f"scrapy export: {args[0]!r} is not an option; -o FILE names the file")
+    if (opts.output is None) == (opts.hourly is None):
+        raise ConfigError("-o FILE or --hourly DIR is needed, one of them; -o checks.jsonl would work")
+
+
+def _query(opts: argparse.Namespace) -> Query:
+    since, until = moment("--since", opts.since), moment("--until", opts.until)
+    if since is not None and until is not None and until < since:
+        raise ConfigError(f"--until: {opts.until!r} is before --since {opts.since!r}; a later time would work")
+    return Query(
+        since=since,
+        until=until,
+        collection=opts.collection,
+        category=Category(opts.category) if opts.category else None,
+        changed=opts.changed,
+        history=opts.history,
+    )
+
+
+def _hourly(export: Export, folder: Path, settled: float) -> None:
+    """Write the hours that have no file yet. Every check of an hour is in its file, whatever came after it."""
+    suffix = f".{export.name}" + ("" if export.format.compressed else ".gz")
+    query, number = export.query, 0
+    for hour in missing_hours(export.store, folder, suffix, query.since, query.until, settled):
+        try:
+            hour.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise ConfigError(f"--hourly {folder}: {fault.strerror}; a folder that can be written would work") from None
+        evolve(export, query=evolve(query, since=hour.start, until=hour.end, history=True)).to(str(hour.path))
+        number += 1
+    print(f"{number} hours written to {folder}", file=sys.stderr)

@@ -1,14 +1,19 @@
-"""Records as JSON lines, under the contract's names: the same lines as the feed."""
+"""Rows as JSON lines, under the contract's names: those of records are the same lines as the feed's."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from linkcrawl.items import Record
+from linkcrawl.exports.rows import Row
 
 
-def lines(records: Iterable[Record]) -> Iterator[str]:
-    """One JSON object a line, without its line end."""
-    for record in records:
-        yield json.dumps(record.row(), ensure_ascii=False)
+def line(document: Mapping[str, Any]) -> bytes:
+    """One JSON object on one line (RFC 8259: no NaN; UTF-8)."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:
+    """One object a line."""
+    return (line(row.document()) for row in rows)

@@ -2,56 +2,233 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Outcome
+from linkcrawl.frontier.addresses import Addresses
 from linkcrawl.frontier.workbench import Gate
-from linkcrawl.politeness.pacing import Pace, Terms, delay, note, pace_from_row, ready_at, restarted
+from linkcrawl.items import Order
+from linkcrawl.politeness.pacing import (
+    Delay,
+    Event,
+    Pace,
+    Terms,
+    Wait,
+    counted,
+    delay,
+    note,
+    pace_from_row,
+    ready_at,
+    restarted,
+    unblocked,
+)
+from linkcrawl.politeness.policy import Applied, Clock
+from linkcrawl.politeness.robots_txt import Robots
 from linkcrawl.politeness.signals import answer_of
 from linkcrawl.session import Session
 
+_EARLIER = Wait(at=-math.inf, why="ready")
+
+
+@frozen(kw_only=True)
+class Ended:
+    """What the end of a request did to its gate: when it opens again, and what people should know."""
+
+    wake: float
+    events: tuple[Event, ...]
+
 
 class Gatekeeper:
-    """Keeps a Pace for every gate. The arithmetic is politeness.pacing's; here it is fed and remembered."""
+    """Keeps a Pace for every gate and the hosts that it covers. The arithmetic is politeness.pacing's; here it is fed,
+    asked, and remembered. Where a gate covers several hosts, the strictest of them holds for all."""
 
     def __init__(self, session: Session):
         self._session = session
         self._paces: dict[str, Pace] = {}
+        self._members: dict[str, set[str]] = {}
+        self._terms: dict[str, Terms] = {}
+        self._orders: dict[str, Order] = {}
+        self._addresses = Addresses()
+        #: Hosts whose address has been asked for, whatever came of it.
+        self.known: set[str] = set()
+
+    # Who belongs where.
 
     def name(self, host: str) -> str:
-        """The gate of a host."""
-        return host
+        """The gate of a host: its policy group; else that of the first host known at its server's address, unless many
+        registered domains live there; else its own."""
+        group = self._session.policies.of_host(host).gate
+        return f"policy {group}" if group is not None else self._addresses.leader(host)
 
-    def terms(self, host: str) -> Terms:
-        """What requests to this host must keep, each number with its origin."""
-        config = self._session.config
-        return Terms(floor=config.delay, k=1 / config.target_concurrency, max_adaptive=config.max_adaptive_delay)
+    def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
+        """The addresses of a host, none where it has none. True where hosts have to leave the gate that they shared,
+        because many strangers turn out to live at their address."""
+        self.known.add(host)
+        return bool(self._addresses.learn(host, addresses))
+
+    def forget_members(self, gate: str) -> None:
+        """Which hosts the gate covers is to be worked out anew."""
+        self._members.pop(gate, None)
+
+    def applied(self, host: str) -> Applied:
+        """What the policy rules say of every request to a host."""
+        return self._session.policies.of_host(host)
+
+    def members(self, gate: str) -> frozenset[str]:
+        """The hosts that the gate has been opened for."""
+        return frozenset(self._members.get(gate, ()))
+
+    # What a gate must keep.
+
+    def terms(self, gate: str) -> Terms:
+        """What requests through this gate must keep, each number with its origin."""
+        known = self._terms.get(gate)
+        if known is None:
+            hosts = self._members.get(gate) or {gate}
+            known = self._terms[gate] = _strictest([self._host_terms(host) for host in sorted(hosts)])
+        return known
+
+    def _host_terms(self, host: str) -> Terms:
+        session, applied = self._session, self.applied(host)
+        config, now = session.config, session.now()
+        asked = _robots(session, host)
+        delays = [robots.crawl_delay for robots in asked]
+        rates = [robots.request_delay(now) for robots in asked]
+        return Terms(
+            floor=config.delay if applied.floor is None else applied.floor,
+            floor_from="DOWNLOAD_DELAY" if applied.floor is None else f"policy {applied.floor_from}",
+            crawl_delay=max((seconds for seconds in delays if seconds is not None), default=None),
+            request_rate_delay=max((seconds for seconds in rates if seconds is not None), default=None),
+            agreed_delay=applied.crawl_delay,
+            agreed_from=f"agreement: {applied.agreement}" if applied.agreement else "agreement",
+            k=1 / config.target_concurrency,
+            max_adaptive=config.max_adaptive_delay,
+            max_per_day=applied.max_per_day,
+        )
+
+    def delay(self, gate: str) -> Delay:
+        """The delay in force, and where it comes from."""
+        return delay(self.pace(gate), self.terms(gate))
+
+    def required(self, gate: str) -> Delay:
+        """The gap that the next request must leave to the end of the last one, its cost included."""
+        one = self.delay(gate)
+        return evolve(one, seconds=one.seconds * max(1.0, self.pace(gate).last_cost))
+
+    def pace(self, gate: str) -> Pace:
+        """How the gate has answered up to now, over restarts."""
+        known = self._paces.get(gate)
+        if known is None:
+            known = pace_from_row(self._session.hosts.get(gate).pace)
+            if not self._session.clean:
+                # a request may have been sent that nobody has noted: one full delay from our start
+                known = restarted(known, self._session.started_at)
+            self._paces[gate] = known
+        return known
+
+    def wait(self, gate: str, now: float) -> Wait:
+        """When the gate may send, and why not before: its pace, orders, quiet hours, pauses, Visit-time."""
+        waits = [_EARLIER, ready_at(self.pace(gate), self.terms(gate))]
+        for host in self._members.get(gate) or {gate}:
+            waits += self._host_waits(host, now)
+        return max(waits, key=lambda wait: wait.at)
+
+    def _host_waits(self, host: str, now: float) -> Iterable[Wait]:
+        applied = self.applied(host)
+        if applied.paused_by is not None:
+            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}")
+        if (open_at := applied.open_at(now)) > now:
+            yield Wait(at=open_at, why="quiet hours")
+        order = self._orders.get(host)
+        if order is not None and order.blocks(now):
+            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}")
+        for robots in _robots(self._session, host):
+            if (open_at := robots.open_at(now)) > now:
+                yield Wait(at=open_at, why="Visit-time of robots.txt")
+
+    # What changes.
 
     def open(self, gate: Gate[Any], host: str) -> None:
-        """Set a new gate's delay, and when it may first go in this crawl.
+        """A host comes to its gate: the gate keeps its terms too from now on."""
+        if host not in self._members.setdefault(gate.name, set()):
+            self._members[gate.name].add(host)
+            self.renew(gate)
 
-        After a crawl that was cut off that is one full delay after our start, for a request may have been sent that
-        nobody has noted; else it is as if there had been no restart.
-        """
-        session = self._session
-        pace = pace_from_row(session.hosts.get(gate.name).pace)
-        if not session.clean:
-            pace = restarted(pace, session.started_at)
-        self._paces[gate.name] = pace
-        terms = self.terms(host)
-        gate.delay = delay(pace, terms).seconds
-        gate.wake = ready_at(pace, terms).at
+    def renew(self, gate: Gate[Any]) -> None:
+        """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
+        keep and when it opens."""
+        self._terms.pop(gate.name, None)
+        gate.delay = self.delay(gate.name).seconds
+        gate.wake = self.wait(gate.name, self._session.now()).at
 
-    def ended(self, gate: Gate[Any], host: str, outcome: Outcome) -> float:
-        """Take note of what came of a request, and say when the gate opens again (Unix seconds)."""
+    def ended(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Ended:
+        """Take note of what came of a request; `cost`: how many delays it is worth."""
         now = self._session.now()  # not the outcome's own wall clock, which may be set right meanwhile
-        terms = self.terms(host)
-        pace, _events = note(self._paces[gate.name], terms, answer_of(evolve(outcome, ended_at=now)))
+        answer = answer_of(evolve(outcome, ended_at=now), cost)
+        pace, events = note(self.pace(gate.name), self.terms(gate.name), answer)
         self._paces[gate.name] = pace
-        hosts = self._session.hosts
-        hosts.learn_answer(host, outcome.status is not None, now)
-        hosts.change(gate.name, pace=pace)
-        gate.delay = delay(pace, terms).seconds
-        return ready_at(pace, terms).at
+        self._session.hosts.learn_answer(host, outcome.status is not None, now)
+        self._session.hosts.change(gate.name, pace=pace)
+        gate.delay = self.delay(gate.name).seconds
+        return Ended(wake=self.wait(gate.name, now).at, events=events)
+
+    def clock_opens(self, clock: Clock) -> float:
+        """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
+        return ready_at(self.pace(f"clock {clock.name}"), _clock_terms(clock)).at
+
+    def clock_started(self, clock: Clock) -> None:
+        """A check has cleared the clock just now."""
+        name = f"clock {clock.name}"
+        pace = counted(evolve(self.pace(name), last_end=self._session.now()))
+        self._paces[name] = pace
+        self._session.hosts.change(name, pace=pace)
+
+    def take_orders(self, orders: dict[str, Order]) -> list[str]:
+        """Orders of people, by host key; the names of the gates that they change something for."""
+        changed = {host for host in {*orders, *self._orders} if orders.get(host) != self._orders.get(host)}
+        self._orders = orders
+        for host in changed:
+            order, gate = orders.get(host), self.name(host)
+            pace = self.pace(gate)
+            if order is not None and order.reopens(pace.blocked_since):
+                self._paces[gate] = unblocked(pace)
+                self._session.hosts.change(gate, pace=self._paces[gate])
+        return sorted({self.name(host) for host in changed})
+
+
+def _robots(session: Session, host: str) -> list[Robots]:
+    """What the robots.txt files of a host say that are known, of either scheme."""
+    entries = (session.robots.get(f"{scheme}://{host}") for scheme in ("http", "https"))
+    return [entry.robots for entry in entries if entry is not None and entry.robots is not None]
+
+
+def _clock_terms(clock: Clock) -> Terms:
+    return Terms(floor=clock.delay, floor_from=f"policy {clock.rule}", k=0.0, max_per_day=clock.max_per_day)
+
+
+def _strictest(terms: list[Terms]) -> Terms:
+    """The terms of several hosts behind one gate. What was agreed on for one host binds where no other host's own
+    word is larger; the floor of the slowest is the gate's."""
+    if len(terms) == 1:
+        return terms[0]
+    floor = max(terms, key=lambda each: each.floor)
+    asked = max(terms, key=_asked)
+    limits = [each.max_per_day for each in terms if each.max_per_day is not None]
+    return evolve(
+        floor,
+        max_per_day=min(limits, default=None),
+        crawl_delay=asked.crawl_delay,
+        request_rate_delay=asked.request_rate_delay,
+        agreed_delay=asked.agreed_delay,
+        agreed_from=asked.agreed_from,
+    )
+
+
+def _asked(terms: Terms) -> float:
+    if terms.agreed_delay is not None:
+        return terms.agreed_delay
+    return max(terms.crawl_delay or 0.0, terms.request_rate_delay or 0.0)

@@ -17,13 +17,15 @@ HOSTS_A_CALL = 200
 
 @define(eq=False)
 class HostQueue:
-    """A host's due links: how many are left in the store, where reading goes on, and how many are out."""
+    """A host's due links: how many are left in the store, where reading goes on, how many are out, and how many were
+    passed over since the last look because a rule says that it is not their time."""
 
     host: str
     due: int = 0
     after: DueLink | None = None
     drained: bool = False
     held: int = 0
+    passed_over: int = 0
 
 
 class LocalQueue:
@@ -60,7 +62,8 @@ class LocalQueue:
         for line in backlog:
             queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
             queue.due = max(0, line.due - queue.held)
-            if queue.drained and queue.due:
+            if queue.drained and queue.due > queue.passed_over:
+                queue.passed_over = 0
                 queue.drained = False
                 queue.after = None
                 grown.append(queue)
@@ -89,6 +92,13 @@ class LocalQueue:
         queue.drained = drained
         queue.after = links[-1] if links else queue.after
         return new
+
+    def pass_over(self, link: DueLink) -> None:
+        """Hand the link back: it stays due, and is not met again before the next look."""
+        self.forget(link.id)
+        self.hosts[link.host].passed_over += 1
+        if self._left is not None:
+            self._left += 1
 
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored (or was lost): it is not out any more."""

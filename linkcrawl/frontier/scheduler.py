@@ -1,8 +1,8 @@
 """Scrapy's scheduler interface over the workbench: hands out only what may go now.
 
 The way of a request: due links come from the local queue, hops from the spider, robots.txt from the robots desk; each
-waits in its gate; `next_request` takes the one whose gate is open, asks the robots desk, and hands it to the engine.
-`ended` (called by the outermost middleware, whatever happened) opens the gate again after its delay.
+waits in its gate; `next_request` takes the one whose gate is open, asks policy and robots.txt, and hands it to the
+engine. `ended` (called by the outermost middleware, whatever happened) opens the gate again after its delay.
 
 This is the only file that touches the engine's private next-call: without it a gate would wait for the engine's
 heartbeat of five seconds.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.http import Request
@@ -21,16 +21,20 @@ from scrapy.utils.defer import deferred_from_coro
 from linkcrawl import urls
 from linkcrawl.check.procedure import Bar
 from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.frontier.doubt import NetworkDoubt
+from linkcrawl.frontier.endings import Endings
+from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.local import HOSTS_A_CALL, HostQueue, LocalQueue
+from linkcrawl.frontier.local import HostQueue, LocalQueue
+from linkcrawl.frontier.placing import Placer, Task
+from linkcrawl.frontier.watching import Watch
 from linkcrawl.frontier.workbench import Gate, Lane, Workbench
 from linkcrawl.items import DueLink, Finished
+from linkcrawl.network.resolver import resolver_of
 from linkcrawl.politeness.robots_cache import Entry
 from linkcrawl.session import Session, session_of
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.spiders import Spider
     from twisted.internet.defer import Deferred
@@ -39,12 +43,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Task = DueLink | Request
-
-#: Records without a request (refused by robots.txt or by their URL) that are made before the loop gets its turn.
+#: Records without a request (refused by robots.txt, policy or their URL) that are made before the loop gets its turn.
 BURST = 100
-#: Seconds between two times that host memory is stored.
-REMEMBER = 5.0
 
 
 class Scheduler(BaseScheduler):
@@ -53,30 +53,28 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler):
         self._crawler = crawler
         self._session: Session = session_of(crawler)
+        session = self._session
+        session.nudge = self._nudge
         self.bench: Workbench[Task] = Workbench()
-        self.queue = LocalQueue(self._session.narrow(), self._session.due_before, self._session.arguments.limit)
-        self.gatekeeper = Gatekeeper(self._session)
-        self.desk = RobotsDesk(self._session, self.enqueue_request, self._robots_decided)
-        config = self._session.config
-        # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
-        self._identity = {"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"}
+        self.queue = LocalQueue(session.narrow(), session.due_before, session.arguments.limit)
+        self.keeper = Gatekeeper(session)
+        self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided)
+        self.doubt = NetworkDoubt(session.now)
+        self.feeder = Feeder(session, self.queue, self._deliver)
+        resolver = resolver_of(crawler, session.config.allowed_networks)
+        self._placer = Placer(session, self.bench, self.keeper, resolver)
+        self._endings = Endings(crawler, session, self.keeper, self.doubt)
+        self._watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder)
         self._flying: dict[Request, Gate[Task]] = {}
-        self._hungry: dict[str, HostQueue] = {}
-        self._under_way = 0  # checks begun whose record is not stored yet
-        self._feeding: asyncio.Task[None] | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        self._look_again = False
-        self._remembering: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._emitted: set[asyncio.Task[None]] = set()
+        config = session.config
+        # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
+        self._identity = {"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
-
-    @property
-    def _spider(self) -> ResourceProxies:
-        return self._crawler.spider  # type: ignore[return-value]
 
     # Scrapy's interface.
 
@@ -84,18 +82,22 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._open())
 
     async def _open(self) -> None:
-        await self._refresh()
-        self._remembering = asyncio.create_task(self._remember_now_and_then())
+        await self._watch.start()
+        await self.feeder.look_now()
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close())
 
     def has_pending_requests(self) -> bool:
         """Whether waiting makes sense: something is being fetched, or may go within the crawl's patience."""
-        if self._session.arguments.continuous or self._feeding or self._refreshing or self._emitted:
+        session = self._session
+        if session.arguments.continuous or self._emitted or self.feeder.is_busy or self._placer.is_looking_up:
             return True
         wake = self.bench.next_wake()
-        return wake is not None and wake <= self._session.now() + self._session.config.patience
+        down = self.doubt.down_since
+        if down is not None and session.now() - down > session.config.patience:
+            return False
+        return wake is not None and wake <= session.now() + session.config.patience
 
     def enqueue_request(self, request: Request) -> bool:
         """Every hop, and any other request of the spider, waits for the host that it goes to."""
@@ -104,24 +106,23 @@ class Scheduler(BaseScheduler):
             if isinstance(target, urls.Refused):
                 return False
             request.meta["host"], request.meta["authority"] = target.host, target.authority
-        self.bench.offer(self._gate(request.meta["host"]), request, lane=Lane.HOP)
+        self._placer.place(request, Lane.HOP)
         return True
 
     def next_request(self) -> Request | None:
         now = self._session.now()
+        if not self.doubt.may_send():
+            self._arm(now, least=1.0)
+            return None
         for _ in range(BURST):
             taken = self.bench.take(now)
             if taken is None:
                 self._arm(now)
                 return None
             gate, task = taken
-            self._note_taken(gate, task)
-            request = self._prepare(task, now)
+            request = self._prepare(gate, task, now)
             if request is not None:
-                self._flying[request] = gate
-                request.meta.update(download_slot=gate.name, gate_delay=gate.delay, cleared=True)
-                request.headers.update(self._identity)
-                return request
+                return self._hand_out(request, gate)
             self.bench.release(gate, gate.wake)
         asyncio.get_running_loop().call_soon(self._nudge)
         return None
@@ -138,151 +139,138 @@ class Scheduler(BaseScheduler):
         gate = self._flying.pop(request, None)
         if gate is None:
             return
-        outcome = request.meta.get("outcome")
         wake = gate.wake
-        if outcome is not None:
-            wake = self.gatekeeper.ended(gate, request.meta["host"], outcome)
+        if request.meta.get("outcome") is not None:
+            wake = self._endings.note(gate, request)
+            moved = self._placer.gate(request.meta["host"])
+            if moved is not gate:  # regrouped while it was in flight: the gate of now must wait as well
+                self.bench.retime(moved, self._endings.note(moved, request))
+            if wake == float("inf"):
+                self._bar_hops(gate)
         self.bench.release(gate, wake)
 
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored, or it won't be in this crawl."""
         self.queue.forget(link_id)
-        self._under_way -= 1
-        if self._hungry:
-            self._feed_soon()
-
-    def refresh_soon(self) -> None:
-        """New links may be due: look. A look under way may have missed them: then look again after it."""
-        self._look_again = self._refreshing is not None
-        if self._refreshing is None:
-            self._refreshing = asyncio.create_task(self._refresh())
-            self._refreshing.add_done_callback(self._refreshed)
+        self.feeder.under_way -= 1
+        self.feeder.feed()
 
     # Inside.
 
-    def _gate(self, host: str) -> Gate[Task]:
-        name = self.gatekeeper.name(host)
-        known = self.bench.gates.get(name)
-        if known is not None:
-            return known
-        gate = self.bench.gate(name)
-        self.gatekeeper.open(gate, host)
-        return gate
+    def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
+        self._flying[request] = gate
+        request.meta.update(download_slot=gate.name, required=self.keeper.required(gate.name), cleared=True)
+        request.headers.update(self._identity)
+        return request
 
-    def _note_taken(self, gate: Gate[Task], task: Task) -> None:
+    def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
+        """The request to send for a task; None where it has become a record, waits for robots.txt, or passes."""
         if isinstance(task, DueLink):
-            queue = self.queue.hosts[task.host]
-            gate.backlog = queue.due
-            if not queue.drained and len(gate.lanes[Lane.LINK]) <= self.queue.share // 2:
-                self._feed(queue)
-
-    def _prepare(self, task: Task, now: float) -> Request | None:
-        """The request to send for a task; None where it has become a record, or waits for robots.txt."""
-        if isinstance(task, DueLink):
-            self._under_way += 1
-            begun = self._spider.begin(task)
-            if isinstance(begun, Finished):
-                self._emit(begun)
+            self._note_taken(gate, task)
+            request = self._begin(task, now)
+            if request is None:
                 return None
-            request = begun
         else:
             request = task
         if self.desk.is_robots(request):
             return request
-        answer = self.desk.ask(request, now)
+        bar = self._policy_bar(request)
+        answer = bar or self.desk.ask(request, now)
         if isinstance(answer, Bar):
             self._emit(self._spider.bar(request, answer))
             return None
         return answer
+
+    def _begin(self, link: DueLink, now: float) -> Request | None:
+        """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the
+        link stays due, and is met again at the next look."""
+        applied = self._session.policies.of_link(link.host, link.collections, link.providers)
+        if applied.paused_by is not None or applied.open_at(now) > now:
+            self.queue.pass_over(link)
+            return None
+        for clock in applied.clocks:
+            self.keeper.clock_started(clock)
+        self.feeder.under_way += 1
+        begun = self._spider.begin(link, applied)
+        if isinstance(begun, Finished):
+            self._emit(begun)
+            return None
+        begun.meta["clocks"] = tuple((clock.name, clock.delay) for clock in applied.clocks)
+        return begun
+
+    def _policy_bar(self, request: Request) -> Bar | None:
+        link: DueLink | None = request.meta.get("link")
+        if link is None:
+            return None
+        applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
+        rule = applied.skipped_by(request.url)
+        return None if rule is None else Bar(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
+
+    def _bar_hops(self, gate: Gate[Task]) -> None:
+        """The gate is blocked: a check whose next hop waits there, asked elsewhere before, ends as `host_blocked`."""
+        for lane, task in self.bench.drain(gate):
+            if isinstance(task, Request) and "check" in task.meta and task.meta["link"].host != task.meta["host"]:
+                self._emit(self._spider.bar(task, Bar(reason="host_blocked", error=f"{gate.name} is blocked")))
+            else:
+                self._placer.place(task, lane)
+
+    def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
+        queue = self.queue.hosts[link.host]
+        gate.backlog = queue.due
+        if len(gate.lanes[Lane.LINK]) <= self.queue.share // 2:
+            self.feeder.hungry(queue)
+
+    def _deliver(self, queue: HostQueue, links: list[DueLink]) -> None:
+        lane = Lane.ON_DEMAND if self._session.arguments.recheck else Lane.LINK
+        for link in links:
+            self._placer.place(link, lane)
+
+    def _robots_decided(self, authority: str, entry: Entry, waiting: list[Request]) -> None:
+        """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
+        host = urls.read(authority)
+        if isinstance(host, urls.Target):
+            self.keeper.renew(self._placer.gate(host.host))
+        for request in reversed(waiting):
+            self._placer.place(request, Lane.HOP, first=True)
 
     def _emit(self, finished: Finished) -> None:
         """A record that needed no request goes to the pipelines by itself."""
         scraper = self._crawler.engine.scraper
         task = asyncio.get_running_loop().create_task(scraper.start_itemproc_async(finished, response=None))
         self._emitted.add(task)
-        task.add_done_callback(self._emitted.discard)
+        task.add_done_callback(self._emission_done)
 
-    def _robots_decided(self, authority: str, entry: Entry, waiting: list[Request]) -> None:
-        """robots.txt of an authority is known: what waited for it has its turn again."""
-        for request in reversed(waiting):
-            self.bench.offer(self._gate(request.meta["host"]), request, lane=Lane.HOP, first=True)
-
-    # Feeding gates with due links.
-
-    def _feed(self, queue: HostQueue) -> None:
-        self._hungry[queue.host] = queue
-        self._feed_soon()
-
-    def _feed_soon(self) -> None:
-        """Fetch links for the hungry hosts, unless that is under way, or more checks than memory is set aside for
-        wait for their next hop: then their hosts are what the crawl waits for, and more links would not help."""
-        if self._feeding is None and self._under_way < self._session.config.max_waiting:
-            self._feeding = asyncio.create_task(self._feed_hungry())
-            self._feeding.add_done_callback(self._fed)
-
-    def _fed(self, task: asyncio.Task[None]) -> None:
-        self._feeding = None
+    def _emission_done(self, task: asyncio.Task[Any]) -> None:
+        self._emitted.discard(task)
         self._nudge()
 
-    async def _feed_hungry(self) -> None:
-        worker, store = self._session.worker, self._session.store
-        while self._hungry and not self.queue.spent:
-            hungry = list(self._hungry.values())[:HOSTS_A_CALL]
-            for queue in hungry:
-                del self._hungry[queue.host]
-            for queue, links, drained in await worker.call(self.queue.fetch, store, hungry):
-                gate = self._gate(queue.host)
-                for link in self.queue.take_in(queue, links, drained):
-                    self.bench.offer(gate, link)
-                gate.backlog = queue.due
-            self._nudge()
+    @property
+    def _spider(self) -> ResourceProxies:
+        return self._crawler.spider  # type: ignore[return-value]
 
-    async def _refresh(self) -> None:
-        backlog = await self._session.worker.call(self.queue.backlog, self._session.store)
-        for queue in self.queue.refresh(backlog):
-            self._feed(queue)
-
-    def _refreshed(self, task: asyncio.Task[None]) -> None:
-        self._refreshing = None
-        if self._look_again and not task.cancelled():
-            self.refresh_soon()
-        self._nudge()
-
-    # The engine's next call.
-
-    def _arm(self, now: float) -> None:
+    def _arm(self, now: float, least: float = 0.0) -> None:
         """Have the engine ask again when the next gate opens."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         wake = self.bench.next_wake()
-        if wake is not None:
-            self._timer = asyncio.get_running_loop().call_later(max(0.0, wake - now), self._nudge)
+        if wake is not None and wake != float("inf"):
+            self._timer = asyncio.get_running_loop().call_later(max(least, wake - now), self._nudge)
 
     def _nudge(self) -> None:
         slot = self._crawler.engine._slot
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
 
-    # Memory of hosts.
-
-    async def _remember_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(REMEMBER)
-            await self._remember()
-
-    async def _remember(self) -> None:
-        changed = self._session.hosts.take_changed()
-        if changed:
-            await self._session.worker.call(self._session.store.remember, changed)
-
     async def _close(self) -> None:
         """Everything that waits is dropped here and stays due in the store."""
         if self._timer is not None:
             self._timer.cancel()
-        for task in (self._feeding, self._refreshing, self._remembering):
-            if task is not None:
-                task.cancel()
-        await self._remember()
-        await self._session.worker.call(self._session.store.mark_clean)
-        await asyncio.to_thread(self._session.worker.close)
+        self.feeder.close()
+        self._placer.close()
+        self._watch.close()
+        await self._endings.close()
+        await self._watch.remember()
+        session = self._session
+        await session.worker.call(session.store.mark_clean)
+        await asyncio.to_thread(session.worker.close)

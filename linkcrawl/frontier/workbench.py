@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -101,13 +100,14 @@ class Workbench(Generic[Task]):
             gate = self.gates[name] = Gate(name, wake)
         return gate
 
-    def set_clock(self, name: str, delay: float) -> None:
-        """Make a clock, or change its delay from its next start on."""
+    def set_clock(self, name: str, delay: float, ready_at: float = float("-inf")) -> None:
+        """Make a clock, or change its delay from its next start on. It does not strike before `ready_at`."""
         clock = self._clocks.get(name)
         if clock is None:
-            self._clocks[name] = Clock(delay)
+            self._clocks[name] = Clock(delay, ready_at)
         else:
             clock.delay = delay
+            clock.ready_at = max(clock.ready_at, ready_at)
 
     def offer(
         self,
@@ -158,12 +158,14 @@ class Workbench(Generic[Task]):
             heapq.heappop(self._waiting)
         return None
 
-    def tasks(self) -> Iterator[Task]:
-        """All tasks that wait in lanes."""
-        for gate in self.gates.values():
-            for lane in gate.lanes:
-                for waiting in lane:
-                    yield waiting.task
+    def drain(self, gate: Gate[Task]) -> list[tuple[Lane, Task]]:
+        """Take all waiting tasks from a gate, in their order; what is in flight stays there."""
+        tasks = [(lane, waiting.task) for lane in Lane for waiting in gate.lanes[lane]]
+        for queue in gate.lanes:
+            queue.clear()
+        if gate.place is not Place.IN_FLIGHT:
+            self._settle(gate)
+        return tasks
 
     # Inside.
 
@@ -257,8 +259,10 @@ class Workbench(Generic[Task]):
 
     def _wake_parked(self, clock: Clock, name: str, now: float) -> None:
         """One gate of those that wait goes on; it re-arms the clock when it starts, or passes the turn on here."""
-        if clock.ready_at > now:
-            return  # restarted meanwhile; its own entry follows
+        if clock.ready_at > now:  # started or put off meanwhile
+            if clock.parked:
+                heapq.heappush(self._waiting, (clock.ready_at, 0, name, True))
+            return
         while clock.parked:
             gate = self.gates[clock.parked.popleft()]
             if gate.place is Place.PARKED:

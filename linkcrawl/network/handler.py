@@ -28,7 +28,7 @@ from linkcrawl.network.guard import Address
 from linkcrawl.network.outcomes import answered
 from linkcrawl.network.pool import Pool
 from linkcrawl.network.request import Destination, read_destination, request_bytes
-from linkcrawl.network.resolver import Resolver
+from linkcrawl.network.resolver import resolver_of
 from linkcrawl.network.tls import client_context
 from linkcrawl.urls import BAD_PORTS
 
@@ -68,7 +68,7 @@ class CheckDownloadHandler:
     def __init__(self, crawler: Crawler) -> None:
         config = read_config(crawler.settings, need_contact=False)
         self._timeout = config.timeout
-        self._resolver = Resolver(exempt=config.allowed_networks)
+        self._resolver = resolver_of(crawler, config.allowed_networks)
         self._ca_bundle = config.ca_bundle
         self._pool = Pool(limit=_idle_limit(config.concurrent_requests))
         # One reading of the wall clock: a clock that is set back must not make an answer older than its request.

@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.fault import Fault, of_lookup_error
@@ -112,6 +113,18 @@ class Resolver:
         self._known.move_to_end(host)
         if len(self._known) > self._limit:
             self._known.popitem(last=False)
+
+
+_resolvers: WeakKeyDictionary[object, Resolver] = WeakKeyDictionary()
+
+
+def resolver_of(crawl: object, exempt: Iterable[Network]) -> Resolver:
+    """The one resolver of a crawl (any object that stands for it), made where there is none yet: gates and both
+    download handlers ask the same, so that a name is looked up once."""
+    resolver = _resolvers.get(crawl)
+    if resolver is None:
+        resolver = _resolvers[crawl] = Resolver(exempt=exempt)
+    return resolver
 
 
 def _literal(host: str) -> Address | None:

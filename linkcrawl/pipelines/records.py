@@ -6,6 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import DropItem
+
+from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Finished, Record
 from linkcrawl.session import session_of
 from linkcrawl.stores import StoreLost
@@ -42,15 +45,23 @@ class RecordsPipeline:
         """A Finished becomes its stored Record; whatever else comes is passed on."""
         if not isinstance(item, Finished):
             return item
+        scheduler = self._scheduler
+        if not await scheduler.doubt.believes(item.record):
+            scheduler.forget(item.record.link_id)
+            raise DropItem("our own network is down; the link stays due")
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, stored))
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())
         if not await stored:
-            from scrapy.exceptions import DropItem
-
             raise DropItem("the store was lost; the link stays due")
         return self._counted(item.record)
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        scheduler = self._crawler.engine.scheduler
+        assert isinstance(scheduler, Scheduler)
+        return scheduler
 
     def _counted(self, record: Record) -> Record:
         stats = self._crawler.stats
@@ -64,7 +75,7 @@ class RecordsPipeline:
             batch, self._waiting = self._waiting, []
             stored = await self._store([finished for finished, _ in batch])
             for finished, future in batch:
-                self._crawler.engine.scheduler.forget(finished.record.link_id)  # type: ignore[union-attr]
+                self._scheduler.forget(finished.record.link_id)
                 if not future.done():
                     future.set_result(stored)
         self._writer = None

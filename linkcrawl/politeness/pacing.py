@@ -22,6 +22,7 @@ from attrs import asdict, evolve, frozen
 
 #: Longest silence that an answer can ask for, in seconds; more is cut to it, and told.
 MAX_SILENCE = 86400.0
+DAY = 86400.0
 
 #: Weight of a new answer in the smoothed answer time.
 SMOOTHING = 0.25
@@ -72,7 +73,8 @@ class Answer:
 @frozen(kw_only=True)
 class Terms:
     """What bounds a gate's pace: seconds, and whose word they are. `agreed_delay` stands instead of both of
-    robots.txt's; it doesn't go below the floor either. `max_adaptive`: AUTOTHROTTLE_MAX_DELAY."""
+    robots.txt's; it doesn't go below the floor either. `max_adaptive`: AUTOTHROTTLE_MAX_DELAY. `max_per_day`: requests
+    on one day (UTC)."""
 
     floor: float
     floor_from: str = "DOWNLOAD_DELAY"
@@ -82,6 +84,7 @@ class Terms:
     agreed_from: str = "agreement"
     k: float = 5.0
     max_adaptive: float = 60.0
+    max_per_day: int | None = None
 
 
 @frozen(kw_only=True)
@@ -93,6 +96,7 @@ class Pace:
     is none; `calm`: good answers since the last that throttled. `silent_until`: asked for by the server. `last_end`,
     `last_cost`: of the last request. `recent`: the last answers, when each came and whether it refused us; `good` and
     `refused` count those before them, for the ban circuit. `blocked_since`: the turn, once that has opened.
+    `day`: that of the last request, in days since 1970; `sent`: requests on that day.
     """
 
     answer_time: float | None = None
@@ -109,6 +113,8 @@ class Pace:
     good: int = 0
     refused: int = 0
     blocked_since: float | None = None
+    day: int = 0
+    sent: int = 0
 
     def to_row(self) -> dict[str, Any]:
         """The pace, ready for JSON."""
@@ -177,18 +183,26 @@ def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
         one = delay(pace, terms)
         at = pace.last_end + one.seconds * max(pace.last_cost, 1.0) * (1 + max(jitter, 0.0))
         spaced = Wait(at=at, why=f"delay of {one.seconds:.3g} s ({one.origin})")
-    silent = Wait(at=pace.silent_until, why="silenced by the server (Retry-After or RateLimit)")
-    return max(spaced, silent, key=lambda wait: wait.at)
+    waits = [spaced, Wait(at=pace.silent_until, why="silenced by the server (Retry-After or RateLimit)")]
+    if terms.max_per_day is not None and pace.sent >= terms.max_per_day:
+        waits.append(Wait(at=(pace.day + 1) * DAY, why=f"max_per_day of {terms.max_per_day} is reached"))
+    return max(waits, key=lambda wait: wait.at)
 
 
 def note(pace: Pace, terms: Terms, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
     """The pace after an answer, and what happened by it that people should know."""
     before = delay(pace, terms).seconds
-    pace = evolve(pace, last_end=answer.ended, last_cost=answer.cost, **_timed(pace, answer))
+    pace = counted(evolve(pace, last_end=answer.ended, last_cost=answer.cost, **_timed(pace, answer)))
     pace = evolve(pace, **_backed_off(pace, terms, answer, before))
     pace, silenced = _silenced(pace, answer)
     pace, blocked = _judged(pace, answer)
     return pace, (*silenced, *blocked)
+
+
+def counted(pace: Pace) -> Pace:
+    """The pace after one request more on the day of `last_end`."""
+    day = int((pace.last_end or 0.0) // DAY)
+    return evolve(pace, day=day, sent=pace.sent + 1 if day == pace.day else 1)
 
 
 def unblocked(pace: Pace) -> Pace:

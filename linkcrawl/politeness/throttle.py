@@ -35,7 +35,8 @@ class AutoThrottle(throttle.AutoThrottle):
         _, slot = self._get_slot(request, spider)
         if slot is not None:
             slot.concurrency, slot.jitter = 1, 0.0
-            slot.delay = request.meta.get("gate_delay", self._min_delay())
+            required = request.meta.get("required")
+            slot.delay = self._min_delay() if required is None else required.seconds
 
     def _adjust_delay(self, slot: Slot, latency: float, response: Response) -> None:
         """The gate's pace takes note of every answer (politeness.pacing); here is nothing to adjust."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import scrapy
+from attrs import evolve
 from scrapy.http import Request, Response
 from twisted.python.failure import Failure as TwistedFailure
 
@@ -16,6 +17,9 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Bar, Done, Next, answered, barred, begin
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink, Finished
+from linkcrawl.politeness.pacing import MAX_SILENCE
+from linkcrawl.politeness.policy import Applied
+from linkcrawl.politeness.signals import retry_at
 from linkcrawl.session import Session
 from linkcrawl.takeup import Batch, Counts, batches
 
@@ -79,12 +83,14 @@ class ResourceProxies(scrapy.Spider):
     def _new_links(self) -> None:
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, Scheduler)
-        scheduler.refresh_soon()
+        scheduler.feeder.look()
 
-    def begin(self, link: DueLink) -> Request | Finished:
-        """The first request of a link's check, or its end where nothing can be requested."""
+    def begin(self, link: DueLink, applied: Applied) -> Request | Finished:
+        """The first request of a link's check, or its end where nothing can be requested. The method is the policy's
+        (`applied`), else what is known of the host's HEAD."""
         head_useless = self.session.hosts.head_useless(link.host, self.session.now())
-        return self._act(link, begin(link.url, self.session.rules, method="GET" if head_useless else "HEAD"))
+        method = applied.method or ("GET" if head_useless else "HEAD")
+        return self._act(link, begin(link.url, self.session.rules, method=method))
 
     def answered(self, response: Response) -> Iterator[Request | Finished]:
         """Callback of every request of a check that got an answer."""
@@ -112,9 +118,9 @@ class ResourceProxies(scrapy.Spider):
             now = self.session.now()
             error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"
             outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
-        return self._act(request.meta["link"], answered(request.meta["check"], outcome))
+        return self._act(request.meta["link"], answered(request.meta["check"], outcome), outcome)
 
-    def _act(self, link: DueLink, step: Next | Done) -> Request | Finished:
+    def _act(self, link: DueLink, step: Next | Done, outcome: Outcome | None = None) -> Request | Finished:
         if isinstance(step, Next):
             return self._request(link, step)
         session, now = self.session, self.session.now()
@@ -122,7 +128,12 @@ class ResourceProxies(scrapy.Spider):
             session.hosts.learn_head(link.host, step.head_useless, now)
         end = urls.read(step.finding.final_url) if step.finding.final_url else None
         failing_since = session.hosts.failing_since(end.host if isinstance(end, urls.Target) else link.host)
-        return conclude(link, step, now, session.config.crawler, session.intervals, failing_since)
+        again = None if outcome is None else retry_at(outcome.status, outcome.headers, outcome.ended_at)
+        retry = None if again is None else min(again, now + MAX_SILENCE)
+        applied = session.policies.of_link(link.host, link.collections, link.providers)
+        changes: dict[str, Any] = dict(applied.recheck)
+        intervals = evolve(session.intervals, **changes) if changes else session.intervals
+        return conclude(link, step, now, session.config.crawler, intervals, failing_since, retry_at=retry)
 
     def _request(self, link: DueLink, step: Next) -> Request:
         """A fresh request for every hop: it goes back through the scheduler to the gate of its own host."""

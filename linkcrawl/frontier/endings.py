@@ -1,0 +1,124 @@
+"""What the end of a request sets off: its gate's pace, the audit, the ban circuit, doubt about our own network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from scrapy.http import Request
+
+from linkcrawl.check.outcome import Outcome
+from linkcrawl.frontier.doubt import NetworkDoubt
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.workbench import Gate
+from linkcrawl.politeness.audit import Line
+from linkcrawl.politeness.pacing import WINDOW, Blocked, Delay, Silenced
+from linkcrawl.politeness.signals import REFUSED
+from linkcrawl.session import Session
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+#: Seconds after a ban was noticed until the records since the turn are taken back: by then they are stored.
+SETTLED = 1.0
+
+
+class Endings:
+    """Takes note of every end, and acts on what comes of it."""
+
+    def __init__(self, crawler: Crawler, session: Session, keeper: Gatekeeper, doubt: NetworkDoubt):
+        self._crawler = crawler
+        self._session = session
+        self._keeper = keeper
+        self._doubt = doubt
+        self._refused: dict[str, deque[int | str]] = {}  # links whose last answer through a gate was a refusal
+        self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
+
+    def note(self, gate: Gate[Any], request: Request) -> float:
+        """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
+        outcome: Outcome = request.meta["outcome"]
+        self._audit(gate, request, outcome)
+        if self._doubt.note(gate.name, self._keeper.pace(gate.name).good + self._recently_good(gate.name) > 0, outcome):
+            self._session.nudge()
+        if self._doubt.down_since is not None:
+            return self._session.now() + gate.delay  # not the host's doing: its pace learns nothing
+        self._remember_refusal(gate.name, request, outcome)
+        ended = self._keeper.ended(gate, request.meta["host"], outcome, self._cost(request))
+        for event in ended.events:
+            if isinstance(event, Blocked):
+                self._ban(gate.name, event)
+            elif isinstance(event, Silenced):
+                self._crawler.stats.inc_value("linkcrawl/silenced")
+                cut = " (cut to one day)" if event.asked > event.until + 1 else ""
+                logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
+        return ended.wake
+
+    async def close(self) -> None:
+        """Do at once what was to be done soon: by now everything is stored."""
+        self._doubt.close()
+        for gate in list(self._withdrawals):
+            task = self._withdrawals[gate][0]
+            if task is not None:
+                task.cancel()
+            await self._withdraw(gate)
+        self._session.audit.close()
+
+    def _recently_good(self, gate: str) -> int:
+        return sum(good for _, good, _ in self._keeper.pace(gate).recent)
+
+    def _cost(self, request: Request) -> float:
+        link = request.meta.get("link")
+        if link is None:
+            return self._keeper.applied(request.meta["host"]).cost(request.url)
+        applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
+        return applied.cost(request.url)
+
+    def _audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
+        required: Delay = request.meta["required"]
+        line = Line(
+            outcome.sent_at,
+            outcome.ended_at,
+            request.meta["host"],
+            gate.name,
+            required.seconds,
+            required.origin,
+            request.meta.pop("clocks", ()),
+            request.method,
+            outcome.status or 0,
+        )
+        self._session.audit.add(line)
+
+    def _remember_refusal(self, gate: str, request: Request, outcome: Outcome) -> None:
+        link = request.meta.get("link")
+        if link is not None and (outcome.status in REFUSED or outcome.status == 503 or outcome.status == 999):
+            self._refused.setdefault(gate, deque(maxlen=2 * WINDOW)).append(link.id)
+
+    def _ban(self, gate: str, event: Blocked) -> None:
+        """The host has turned us away since `event.since`: say so, and take back what was judged since."""
+        self._crawler.stats.inc_value("linkcrawl/banned")
+        logger.error(
+            "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "
+            "Write to its administrator; then: scrapy hosts unblock %s",
+            gate,
+            gate,
+        )
+        links = list(dict.fromkeys(self._refused.pop(gate, ())))
+        task = asyncio.get_running_loop().create_task(self._withdraw_soon(gate))
+        self._withdrawals[gate] = (task, links, event.since)
+
+    async def _withdraw_soon(self, gate: str) -> None:
+        await asyncio.sleep(SETTLED)
+        await self._withdraw(gate)
+
+    async def _withdraw(self, gate: str) -> None:
+        _, links, since = self._withdrawals.pop(gate)
+        session = self._session
+        error = f"{gate} has turned us away since; what it answered says nothing of its links"
+        count = await session.worker.call(
+            session.store.withdraw, links, since - 1.0, "host_blocked", error, session.now()
+        )
+        logger.warning("%d records of %s taken back", count, gate)

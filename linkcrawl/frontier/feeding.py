@@ -1,0 +1,85 @@
+"""Feeding the gates with due links: which hosts are hungry, and the store's answers brought to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from linkcrawl.frontier.local import HOSTS_A_CALL, HostQueue, LocalQueue
+from linkcrawl.items import DueLink
+from linkcrawl.session import Session
+
+
+class Feeder:
+    """Keeps a few links of every host ready. `deliver` takes links that have come in for a host."""
+
+    def __init__(self, session: Session, queue: LocalQueue, deliver: Callable[[HostQueue, list[DueLink]], None]):
+        self._session = session
+        self._queue = queue
+        self._deliver = deliver
+        self._hungry: dict[str, HostQueue] = {}
+        self._feeding: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = False
+        #: Checks begun whose record is not stored yet.
+        self.under_way = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether links are on their way."""
+        return self._feeding is not None or self._looking is not None
+
+    def hungry(self, queue: HostQueue) -> None:
+        """A host has few links left: fetch more, soon."""
+        if not queue.drained:
+            self._hungry[queue.host] = queue
+            self.feed()
+
+    def feed(self) -> None:
+        """Fetch for the hungry hosts, unless that is under way, or more checks than memory is set aside for wait for
+        their next hop: then their hosts are what the crawl waits for, and more links would not help."""
+        if self._hungry and self._feeding is None and self.under_way < self._session.config.max_waiting:
+            self._feeding = asyncio.get_running_loop().create_task(self._feed())
+
+    def look(self) -> None:
+        """New links may be due: look. A look under way may have missed them: then once more after it."""
+        if self._looking is not None:
+            self._look_again = True
+        else:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def look_now(self) -> None:
+        """The first look, before anything is handed out."""
+        backlog = await self._session.worker.call(self._queue.backlog, self._session.store)
+        for queue in self._queue.refresh(backlog):
+            self.hungry(queue)
+
+    def close(self) -> None:
+        """Fetch nothing more."""
+        for task in (self._feeding, self._looking):
+            if task is not None:
+                task.cancel()
+
+    async def _look(self) -> None:
+        try:
+            self._look_again = True
+            while self._look_again:
+                self._look_again = False
+                await self.look_now()
+        finally:
+            self._looking = None
+            self._session.nudge()
+
+    async def _feed(self) -> None:
+        worker, store, queue = self._session.worker, self._session.store, self._queue
+        try:
+            while self._hungry and not queue.spent:
+                hungry = list(self._hungry.values())[:HOSTS_A_CALL]
+                for each in hungry:
+                    del self._hungry[each.host]
+                for each, links, drained in await worker.call(queue.fetch, store, hungry):
+                    self._deliver(each, queue.take_in(each, links, drained))
+                self._session.nudge()
+        finally:
+            self._feeding = None
+            self._session.nudge()

@@ -1,0 +1,96 @@
+"""What a running crawl looks after now and then: the policy file, orders of people, new links, host memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from linkcrawl.frontier.feeding import Feeder
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.placing import Placer, Task
+from linkcrawl.frontier.workbench import Place, Workbench
+from linkcrawl.politeness.policy_file import PolicyError
+from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at orders and the policy file; they act within 5 seconds (the contract's).
+WATCH = 2.0
+#: Looks between two times that host memory is stored.
+REMEMBER = 2
+#: Looks between two questions to the store whether links have come due or were seeded, in a continuous crawl.
+DUE = 5
+
+
+class Watch:
+    """Runs until it is closed. A store that is lost for a while is the records pipeline's to tell of."""
+
+    def __init__(self, session: Session, bench: Workbench[Task], keeper: Gatekeeper, placer: Placer, feeder: Feeder):
+        self._session = session
+        self._bench = bench
+        self._keeper = keeper
+        self._placer = placer
+        self._feeder = feeder
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """The orders that stand, before anything is handed out; then a look every few seconds."""
+        self._keeper.take_orders(await self._session.worker.call(self._session.store.orders))
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def remember(self) -> None:
+        """Store what has changed of host memory."""
+        session = self._session
+        changed = session.hosts.take_changed()
+        if changed:
+            await session.worker.call(session.store.remember, changed)
+
+    async def _run(self) -> None:
+        turns: list[tuple[int, Callable[[], object]]] = [(REMEMBER, self.remember), (DUE, self._look)]
+        count = 0
+        while True:
+            await asyncio.sleep(WATCH)
+            count += 1
+            self._read_policies()
+            try:
+                await self._take_orders()
+                for every, look in turns:
+                    if count % every == 0 and asyncio.iscoroutine(waited := look()):
+                        await waited
+            except StoreLost as fault:
+                logger.debug("The store can't be asked: %s", fault)
+
+    def _look(self) -> None:
+        if self._session.arguments.continuous:
+            self._feeder.look()
+
+    def _read_policies(self) -> None:
+        if self._session.policy_file is None:
+            return
+        read = self._session.policy_file.poll()
+        if isinstance(read, PolicyError):
+            logger.error("The policies of before stay in force: %s", read)
+        elif read is not None:
+            logger.info("Policies read anew: %d rules", len(read.rules))
+            self._session.policies = read
+            self._placer.regroup()
+            self._feeder.look()
+            self._session.nudge()
+
+    async def _take_orders(self) -> None:
+        orders = await self._session.worker.call(self._session.store.orders)
+        for name in self._keeper.take_orders(orders):
+            gate = self._bench.gates.get(name)
+            if gate is not None:
+                self._keeper.renew(gate)
+                if gate.place is not Place.IN_FLIGHT:
+                    self._bench.retime(gate, gate.wake)
+                logger.info("Order for %s: %s", name, self._keeper.wait(name, self._session.now()).why)
+                self._session.nudge()

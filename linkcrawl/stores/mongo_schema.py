@@ -1,0 +1,191 @@
+"""The MongoDB store's database: how it is reached, what stands in it, and what its faults mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bson.codec_options import CodecOptions, DatetimeConversion
+from pymongo import ASCENDING, DESCENDING, HASHED, IndexModel, MongoClient, ReadPreference, WriteConcern
+from pymongo.database import Database
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    InvalidName,
+    InvalidOperation,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+)
+
+from linkcrawl.stores import StoreError, StoreLost
+
+#: The layout that this program writes (the document `schema` of `meta`).
+VERSION = 1
+
+#: Milliseconds, each unless the URL says otherwise: to find a server that takes writes, to connect to it, and to
+#: wait for one answer, which is long enough for the largest aggregation and ends the wait for a server that hangs.
+TIMEOUTS = {"serverSelectionTimeoutMS": 5_000, "connectTimeoutMS": 5_000, "socketTimeoutMS": 60_000}
+
+#: Dates as whole milliseconds: exact, and without datetime's end in the year 9999.
+CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
+
+#: All collections of a store; `collections` holds the names of those that links belong to.
+OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
+
+#: Index names by what they answer. All questions of the store are asked with them (tests/contract/test_mongo_plans).
+INDEXES: dict[str, list[IndexModel]] = {
+    "links": [
+        IndexModel(
+            [("host", ASCENDING), ("priority", DESCENDING), ("next_check_at", ASCENDING), ("_id", ASCENDING)],
+            name="by_turn",
+        ),
+        IndexModel([("next_check_at", ASCENDING), ("host", ASCENDING)], name="by_due_time"),
+        IndexModel([("last.checked_at", ASCENDING), ("host", ASCENDING)], name="by_last_check"),
+        IndexModel([("collections", ASCENDING)], name="by_collection"),
+        IndexModel(
+            [
+                ("last.category", ASCENDING),
+                ("last.status", ASCENDING),
+                ("last.reason", ASCENDING),
+                ("last.duration_ms", ASCENDING),
+            ],
+            name="by_status",
+        ),
+        IndexModel([("url", HASHED)], name="by_url"),
+    ],
+    "proxies": [
+        IndexModel([("link", ASCENDING)], name="by_link"),
+        IndexModel([("collection", ASCENDING), ("record", ASCENDING)], name="by_collection"),
+    ],
+    "records": [
+        IndexModel([("link", ASCENDING), ("checked_at", ASCENDING)], name="by_link"),
+        IndexModel([("checked_at", ASCENDING), ("n", ASCENDING)], name="by_time"),
+        IndexModel([("category", ASCENDING), ("checked_at", ASCENDING), ("n", ASCENDING)], name="by_category"),
+        IndexModel([("collections", ASCENDING), ("checked_at", ASCENDING)], name="by_collection"),
+    ],
+}
+
+#: Server codes that say that the program asked wrongly: BadValue, FailedToParse, TypeMismatch, InvalidBSON,
+#: unknown operators. Whatever else a server says is about its state.
+_WRONGLY_ASKED = frozenset({2, 9, 14, 22, 168, 15998, 16410, 40324})
+_PROGRAM_FAULTS = (InvalidOperation, InvalidName, DocumentTooLarge)
+
+MAJORITY = WriteConcern(w="majority")
+#: For what must outlive a power failure at once; everything that is written after it becomes durable after it.
+DURABLE = WriteConcern(w="majority", j=True)
+
+
+def shown(url: str) -> str:
+    """The URL without user, password and options, for messages."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.sub(r'^.*@', '', rest.partition('?')[0])}"
+
+
+def one_line(fault: PyMongoError) -> str:
+    """What the server or the connection says, without the state of the whole deployment behind it."""
+    if isinstance(fault, BulkWriteError):
+        errors = [*fault.details.get("writeErrors", ()), *fault.details.get("writeConcernErrors", ())]
+        said = errors[0].get("errmsg", str(fault)) if errors else str(fault)
+    elif isinstance(fault, OperationFailure) and fault.details:
+        said = fault.details.get("errmsg", str(fault))
+    else:
+        said = re.split(r" \(configured timeouts|, Timeout: |, full error:", str(fault))[0]
+    return " ".join(str(said).split())[:500]
+
+
+@contextmanager
+def faults(where: str) -> Iterator[None]:
+    """Turns what the server or the network is to blame for into StoreLost, on one line."""
+    try:
+        yield
+    except _PROGRAM_FAULTS:
+        raise
+    except PyMongoError as fault:
+        if isinstance(fault, OperationFailure) and fault.code in _WRONGLY_ASKED:
+            raise
+        raise StoreLost(f"{where}: {one_line(fault)}") from fault
+
+
+@contextmanager
+def refusals(where: str, setting: str) -> Iterator[None]:
+    """Turns every fault of opening into StoreError, on one line that names the setting."""
+    try:
+        yield
+    except PyMongoError as fault:
+        raise StoreError(f"{setting}: {where} can't be used: {one_line(fault)}") from fault
+
+
+def client_of(url: str, setting: str) -> MongoClient[dict[str, Any]]:
+    """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError."""
+    given = {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
+    timeouts = {name: value for name, value in TIMEOUTS.items() if name.lower() not in given}
+    try:
+        return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
+    except (ConfigurationError, InvalidURI, InvalidName, ValueError, TypeError) as fault:
+        said = " ".join(str(fault).split())
+        raise StoreError(
+            f"{setting}: {shown(url)} is not understood: {said}; mongodb://HOST:PORT/DB would work"
+        ) from fault
+
+
+def open_database(url: str, setting: str = "LINKCRAWL_STORE") -> Database[dict[str, Any]]:
+    """The database of a URL `mongodb://HOST:PORT/DB?options`, reached and up to date; close its client in the end.
+
+    Everything is read from the primary: a link that a secondary still thinks due would be checked twice. Raises
+    StoreError.
+    """
+    client = client_of(url, setting)
+    try:
+        with refusals(shown(url), setting):
+            database = _database(client, url, setting)
+            _prepare(database, shown(url), setting)
+        return database
+    except BaseException:
+        client.close()
+        raise
+
+
+def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Database[dict[str, Any]]:
+    try:
+        named = client.get_default_database()
+    except ConfigurationError:
+        raise StoreError(
+            f"{setting}: {shown(url)} names no database; {shown(url).rstrip('/')}/linkcrawl would work"
+        ) from None
+    return named.with_options(codec_options=CODEC, read_preference=ReadPreference.PRIMARY, write_concern=MAJORITY)
+
+
+def _prepare(database: Database[dict[str, Any]], where: str, setting: str) -> None:
+    """Refuse what isn't ours, mark what is new, and make the indexes. Several processes may do so at once."""
+    meta = database["meta"]
+    schema = meta.find_one({"_id": "schema"})
+    if schema is None:
+        foreign = sorted(OURS.intersection(_filled(database)))
+        if foreign:
+            raise StoreError(
+                f"{setting}: {where} holds a collection {foreign[0]!r} of another program; another database would work"
+            )
+        try:
+            meta.with_options(write_concern=DURABLE).insert_one({"_id": "schema", "version": VERSION})
+        except DuplicateKeyError:
+            schema = meta.find_one({"_id": "schema"})
+    if schema is not None and schema["version"] > VERSION:
+        raise StoreError(
+            f"{setting}: {where} has version {schema['version']}, made by a newer linkcrawl; this one knows versions "
+            f"up to {VERSION}: upgrade linkcrawl, or name another database"
+        )
+    for name, indexes in INDEXES.items():
+        database[name].create_indexes(indexes)
+
+
+def _filled(database: Database[dict[str, Any]]) -> list[str]:
+    names = database.list_collection_names()
+    if "meta" in names and database["meta"].find_one({"_id": "schema"}) is not None:
+        return []  # another process has just made the store
+    return [name for name in names if database[name].find_one({}, {"_id": 1}) is not None]
