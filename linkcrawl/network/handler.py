@@ -148,7 +148,8 @@ class CheckDownloadHandler:
             # It says nothing of this request. A broken connection does, and is what the check asks again after.
             connection.abort()
             return Fault(failure=Failure.RESET, detail="out of step with an earlier answer")
-        if isinstance(result, Answer) and result.reusable:
+        # After a 408 the server closes the connection, said or not; kept, it would hide the next one (_out_of_step).
+        if isinstance(result, Answer) and result.reusable and result.head.status != 408:
             self._pool.put(server, connection)
         return result
 
