@@ -123,6 +123,7 @@ STATUSES = {
     "status-200": ok(mime="text/html", content_length=len(PAGE), mime_matches=None, expected_mime=None),
     "status-304": ok(status=304),
     **{f"status-{status}": _status(status) for status in (*statuses.FAILING, *statuses.SERVER_ERRORS, 401, 407)},
+    "status-408": undetermined("http_408", 408, *FRESH),  # on a kept connection it may speak of the silence before
     "status-999": undetermined("bot_challenge", 999, "HEAD /doc"),
     "status-1000": undetermined("protocol_error", None, *FRESH),
     "status-300": undetermined("http_300", 300),

@@ -83,7 +83,7 @@ class Running:
             if time.monotonic() > deadline:
                 self.kill()
                 raise AssertionError(f"the crawl did not end within {limit:g} s:\n{self.stderr[-3000:]}")
-            time.sleep(0.01)
+            time.sleep(0.02)
         self.process.returncode = os.waitstatus_to_exitcode(status)
         return Crawl(
             status=self.process.returncode,
@@ -174,4 +174,4 @@ def until(true: Callable[[], object], what: str, limit: float = 30.0) -> None:
     while not true():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {limit:g} s: {what}")
-        time.sleep(0.01)
+        time.sleep(0.02)

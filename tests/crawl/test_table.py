@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,15 +14,13 @@ from attrs import frozen
 from linkcrawl.items import RECORD_FIELDS, Category
 from tests.crawl.expected import EXPECTED
 from tests.crawl.harness import SETTINGS, Crawl, Crawler
+from tests.crawl.measures import LATE, overlapping, successive, too_close
 from tests.site.client import Request, RunningSite, running_site
 from tests.site.misbehaviour import Place
 from tests.site.table import MISBEHAVIOURS
 
 #: Bytes that a crawl of the table may hold at its peak, floods and all. An idle one holds some 90 MB.
 MEMORY = 250 * 2**20
-
-#: Seconds that a clock may be read late on a busy machine.
-LATE = 0.005
 
 
 @frozen(kw_only=True)
@@ -201,20 +198,10 @@ def test_nothing_secret_is_sent(scene: Scene) -> None:
     assert "Referer" not in everything
 
 
-def _successive(scene: Scene) -> list[tuple[Request, Request]]:
-    """Requests that followed each other at one address, robots.txt, retries and redirects included."""
-    by_host = defaultdict(list)
-    for request in scene.requests:
-        by_host[request.host].append(request)
-    return [pair for requests in by_host.values() for pair in pairwise(requests)]
-
-
 def test_the_delay_is_kept(scene: Scene) -> None:
     """From the start of one request to the start of the next."""
-    pairs = _successive(scene)
-    least = float(SETTINGS["DOWNLOAD_DELAY"]) - LATE
-    assert [(first, second) for first, second in pairs if second.started - first.started < least] == []
-    assert len(pairs) > 200
+    assert too_close(scene.requests, float(SETTINGS["DOWNLOAD_DELAY"])) == []
+    assert len(successive(scene.requests)) > 200
 
 
 def test_crawl_delay_is_kept(scene: Scene) -> None:
@@ -224,9 +211,7 @@ def test_crawl_delay_is_kept(scene: Scene) -> None:
 
 
 def test_one_request_at_a_time(scene: Scene) -> None:
-    # Where the client has given up, the server learns of it a little later.
-    overlaps = [(first, second) for first, second in _successive(scene) if second.started < first.ended - 0.1]
-    assert overlaps == []
+    assert overlapping(scene.requests) == []
 
 
 def test_memory_is_bounded(scene: Scene) -> None:

@@ -68,6 +68,10 @@ class RunningSite:
         made = (Request(**row | {"headers": tuple(map(tuple, row["headers"]))}) for row in rows)
         return sorted(made, key=lambda request: request.started)
 
+    def count(self) -> int:
+        """How many requests have ended so far."""
+        return self.log.read_bytes().count(b'{"kind": "request"')
+
     def connections(self) -> list[Mapping[str, Any]]:
         """Connections that have ended so far."""
         return [row for row in self._rows() if row["kind"] == "connection"]
