@@ -162,6 +162,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers for the host whose address the connection came to."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = 65536  # an answer leaves in one piece, when it is whole
     server: Site
 
     def do_GET(self) -> None:
@@ -173,11 +174,13 @@ class Handler(BaseHTTPRequestHandler):
             reply = error(404)
         else:
             reply = Reply(headers={"Content-Type": "text/plain"}, body=host.robots.encode())
+        self._send(reply)
+        ended = time.time()  # nothing has left yet: whoever gets the answer can't know it before
         try:
-            self._send(reply)
+            self.wfile.flush()
         except ConnectionError:  # who reads no body closes as soon as the header section is in
             self.close_connection = True
-        self.server.log(host.address, self.command, self.path, started)
+        self.server.log(host.address, self.command, self.path, started, ended)
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -205,7 +208,7 @@ class Site(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, host: Host, port: int, log: Callable[[str, str, str, float], None]) -> None:
+    def __init__(self, host: Host, port: int, log: Callable[[str, str, str, float, float], None]) -> None:
         self.host = host
         self.log = log
         super().__init__((host.address, port), Handler)
@@ -216,7 +219,7 @@ class Site(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def listen(log: Callable[[str, str, str, float], None]) -> list[Site]:
+def listen(log: Callable[[str, str, str, float, float], None]) -> list[Site]:
     """All hosts, listening on one port that was free at each of their addresses."""
     for _ in range(20):
         sites: list[Site] = []
@@ -239,8 +242,8 @@ def main(log_file: Path) -> None:
     lock = threading.Lock()
     with log_file.open("w") as lines:
 
-        def log(host: str, method: str, path: str, started: float) -> None:
-            row = {"host": host, "method": method, "path": path, "started": started, "ended": time.time()}
+        def log(host: str, method: str, path: str, started: float, ended: float) -> None:
+            row = {"host": host, "method": method, "path": path, "started": started, "ended": ended}
             with lock:
                 print(json.dumps(row), file=lines, flush=True)
 

@@ -34,6 +34,7 @@ SETTINGS = {
     "LINKCRAWL_CONTACT": "mailto:demo@example.org",
     "LINKCRAWL_ALLOWED_NETWORKS": "127.0.0.0/8",  # loopback is refused otherwise, as every private address is
     "LINKCRAWL_REJECTS": str(REJECTS),
+    "LINKCRAWL_AUDIT": str(OUT / "audit.jsonl"),
     "LINKCRAWL_TIMEOUT": "3",
     "LINKCRAWL_PATIENCE": "20",
     "DOWNLOAD_DELAY": str(DELAY),

@@ -229,7 +229,9 @@ class Scheduler(BaseScheduler):
         """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
         host = urls.read(authority)
         if isinstance(host, urls.Target):
-            self.keeper.renew(self._placer.gate(host.host))
+            gate = self._placer.gate(host.host)
+            self.keeper.renew(gate)
+            self.bench.retime(gate, gate.wake)  # it may be waiting already, for the delay of before
         for request in reversed(waiting):
             self._placer.place(request, Lane.HOP, first=True)
 

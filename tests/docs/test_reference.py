@@ -16,12 +16,17 @@ from linkcrawl import settings
 from linkcrawl.check import verdict
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
 from linkcrawl.config import KNOWN
+from linkcrawl.exports import FORMATS
 from linkcrawl.items import RECORD_FIELDS, Category, Hop
+from linkcrawl.politeness import policy_file
+from linkcrawl.politeness.policy import BUILT_IN, Policy
+from linkcrawl.politeness.policy_file import RECHECK_KEYS
 from linkcrawl.politeness.robots_txt import read_robots
 from linkcrawl.session import Arguments
 from tests.docs.pages import blocks, read, rows, section, word, words
 
 SETTINGS, RECORD = read("docs/reference/settings.md"), read("docs/reference/record.md")
+POLICIES = read("docs/reference/policies.md")
 REASONS, COMMANDS = read("docs/reference/reasons.md"), read("docs/reference/commands.md")
 
 
@@ -152,3 +157,24 @@ def test_robots_examples_mean_what_the_page_says(example: str) -> None:
     for rule in closed:
         assert not robots.allowed("http://host" + rule.replace("*", "x").rstrip("$"))
     assert robots.allowed("http://host/item/1") == ("/" not in closed)
+
+
+def test_policy_keys_are_documented_in_their_order() -> None:
+    documented = {word(key): meaning for key, _, meaning in rows(POLICIES)}
+    assert list(documented) == [part.name for part in attrs.fields(Policy)]
+    assert tuple(words(documented["recheck"])[1:]) == RECHECK_KEYS
+
+
+@pytest.mark.parametrize("example", blocks(POLICIES, "toml"))
+def test_policy_examples_are_policies(example: str) -> None:
+    rules = policy_file.parse(example, "example").rules
+    assert [rule.name for rule in rules] == ["museum", "harvest of the north", "archive, as agreed"]
+
+
+def test_the_built_in_policy_is_documented() -> None:
+    assert f"`{BUILT_IN.hosts[0]}` and `{BUILT_IN.hosts[1]}` at {BUILT_IN.delay:g} s" in POLICIES
+
+
+def test_export_formats_are_documented() -> None:
+    (formats,) = [meaning for option, meaning in rows(section(COMMANDS, "scrapy export")) if "--format" in option]
+    assert tuple(words(formats)) == tuple(FORMATS)
