@@ -86,3 +86,4 @@ LOG_LEVEL = "INFO"
 LOG_FORMATTER = "linkcrawl.logs.LogFormatter"
 FEED_EXPORT_FIELDS = list(RECORD_FIELDS)
 FEED_EXPORT_ENCODING = "utf-8"
+FEED_EXPORTERS = {"csv": "linkcrawl.exports.feed.FlatCsvItemExporter"}  # hops in flat columns, no formulas

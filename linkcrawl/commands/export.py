@@ -141,12 +141,7 @@ class Command(ScrapyCommand):
                 export.to(opts.output)
         finally:
             store.close()
-        if export.left_out:
-            told = ", ".join(f"{count} for their {why}" for why, count in sorted(export.left_out.items()))
-            print(
-                f"linkcrawl: {export.left_out.total()} records left out, as {name} refuses them: {told}",
-                file=sys.stderr,
-            )
+        _tell_left_out(export)
 
 
 def _refuse(args: list[str], opts: argparse.Namespace) -> None:
@@ -169,6 +164,13 @@ def _query(opts: argparse.Namespace) -> Query:
         changed=opts.changed,
         history=opts.history,
     )
+
+
+def _tell_left_out(export: Export) -> None:
+    if export.left_out:
+        reasons = ", ".join(f"{count} for their {why}" for why, count in sorted(export.left_out.items()))
+        number = export.left_out.total()
+        print(f"linkcrawl: {number} records left out, as {export.name} would refuse them: {reasons}", file=sys.stderr)
 
 
 def _hourly(export: Export, folder: Path, settled: float) -> None:

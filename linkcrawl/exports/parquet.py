@@ -1,0 +1,142 @@
+"""Rows as Parquet: typed, times as UTC timestamps in milliseconds, hops nested. Needs pyarrow (extra `parquet`)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from linkcrawl.config import ConfigError
+from linkcrawl.exports.rows import PROXY_FIELDS, Row
+from linkcrawl.items import Hop
+from linkcrawl.stores.rows import to_json
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Rows of a row group: what is held in memory at once. Readers skip by row group, so far fewer would be slow.
+GROUP = 20_000
+
+#: Names, types and order of the columns; `[...]` is a list of them. Every column but `url` may be null in its type.
+HOP_TYPES = {
+    "url": "text",
+    "method": "text",
+    "status": "integer",
+    "location": "text",
+    "duration_ms": "integer",
+    "ip": "text",
+    "error": "text",
+    "at": "time",
+}
+TYPES = {
+    "url": "text",
+    "collections": "[text]",
+    "checked_at": "time",
+    "category": "text",
+    "reason": "text",
+    "confirmed": "truth",
+    "status": "integer",
+    "method": "text",
+    "redirects": "integer",
+    "final_url": "text",
+    "hops": "[hop]",
+    "timeout": "truth",
+    "duration_ms": "integer",
+    "expected_mime": "text",
+    "mime": "text",
+    "mime_matches": "truth",
+    "content_length": "integer",
+    "error": "text",
+    "attempt": "integer",
+    "next_check_at": "time",
+    "crawler": "text",
+}
+PROXY_TYPES = TYPES | dict.fromkeys(PROXY_FIELDS, "text")
+
+
+def schema(types: dict[str, str]) -> pyarrow.Schema:
+    """The Arrow schema of a table with these columns."""
+    import pyarrow as pa
+
+    plain = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "truth": pa.bool_(),
+        "time": pa.timestamp("ms", tz="UTC"),
+    }
+    hop = pa.struct([(name, plain[kind]) for name, kind in HOP_TYPES.items()])
+    known = plain | {"[text]": pa.list_(pa.string()), "[hop]": pa.list_(hop)}
+    return pa.schema([(name, known[kind]) for name, kind in types.items()])
+
+
+def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:
+    """The file in pieces, one for each row group. Raises ConfigError where pyarrow isn't installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "--format parquet: needs the package pyarrow; pip install 'linkcrawl[parquet]' would work"
+        ) from None
+    return _pieces(iter(rows), schema(PROXY_TYPES if proxies else TYPES))
+
+
+def _pieces(rows: Iterator[Row], columns: pyarrow.Schema) -> Iterator[bytes]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    drain = _Drain()
+    with ParquetWriter(drain, columns, compression="zstd") as writer:
+        while group := [_values(row) for row in islice(rows, GROUP)]:
+            writer.write_batch(pa.RecordBatch.from_pylist(group, schema=columns), row_group_size=GROUP)
+            yield drain.taken()
+    yield drain.taken()
+
+
+def _values(row: Row) -> dict[str, Any]:
+    record = row.record
+    values = {name: getattr(record, name) for name in TYPES}
+    values["checked_at"] = _milliseconds(record.checked_at)
+    values["next_check_at"] = _milliseconds(record.next_check_at)
+    values["category"] = str(record.category)
+    values["hops"] = [_hop(hop) for hop in record.hops]
+    if row.proxy is not None:
+        values |= {"expected_mime": row.expected_mime, "mime_matches": row.mime_matches}
+        values |= row.mention()
+        values["extra"] = to_json(values["extra"]) if values["extra"] else None
+    return values
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    return attrs.asdict(hop) | {"at": _milliseconds(hop.at)}
+
+
+def _milliseconds(moment: float) -> int:
+    """Rounded as `items.iso` does, so that all formats tell one time."""
+    return round(moment * 1000)
+
+
+class _Drain(io.RawIOBase):
+    """A file that Parquet is written to and whose bytes are taken away in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        self._held.append(bytes(data))
+        self._position += len(self._held[-1])
+        return len(self._held[-1])
+
+    def taken(self) -> bytes:
+        held, self._held = b"".join(self._held), []
+        return held

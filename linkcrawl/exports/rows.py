@@ -1,0 +1,93 @@
+"""The rows of an export: one for each record, or one for each resource proxy of a record's link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Any
+
+from attrs import frozen
+
+from linkcrawl.check.conclude import mime_matches
+from linkcrawl.check.verdict import REDIRECTS
+from linkcrawl.items import Hop, Record
+from linkcrawl.stores import Proxy, Store
+from linkcrawl.stores.rows import glob
+
+#: What a row for a resource proxy has besides the record's fields. `extra`: the seed fields that we don't know.
+PROXY_FIELDS = ("collection", "record", "provider", "resource_type", "extra")
+
+
+@frozen(kw_only=True)
+class Row:
+    """A record, and in an export by resource proxies the mention that it is told for."""
+
+    record: Record
+    proxy: Proxy | None = None
+
+    @property
+    def expected_mime(self) -> str | None:
+        """What the mention's own metadata claims; without a mention, what the record has."""
+        return self.record.expected_mime if self.proxy is None else self.proxy.expected_mime
+
+    @property
+    def mime_matches(self) -> bool | None:
+        """As the record's field, for this row's expectation."""
+        if self.proxy is None:
+            return self.record.mime_matches
+        return mime_matches(self.proxy.expected_mime, self.record.mime)
+
+    def document(self) -> dict[str, Any]:
+        """The record under its contract names, ready for JSON; then PROXY_FIELDS where there is a mention."""
+        document = self.record.row()
+        if self.proxy is not None:
+            document |= {"expected_mime": self.expected_mime, "mime_matches": self.mime_matches}
+            document |= self.mention()
+        return document
+
+    def mention(self) -> dict[str, Any]:
+        """PROXY_FIELDS of a row that has a mention."""
+        mention = {name: getattr(self.proxy, name) for name in PROXY_FIELDS}
+        return mention | {"extra": _finite(mention["extra"])}
+
+
+def _finite(value: Any) -> Any:
+    """The value without NaN and infinities, which databases hold and JSON doesn't: they become null."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def link_rows(records: Iterable[Record]) -> Iterator[Row]:
+    """A row for each record."""
+    return (Row(record=record) for record in records)
+
+
+def proxy_rows(records: Iterable[Record], store: Store, collection: str | None) -> Iterator[Row]:
+    """A row for each mention of each record's link; of those in a collection that fits the glob, where one is given."""
+    for record in records:
+        for proxy in store.proxies(record.link_id):
+            if collection is None or (proxy.collection is not None and glob(collection).fullmatch(proxy.collection)):
+                yield Row(record=record, proxy=proxy)
+
+
+def redirect_chain(record: Record) -> list[tuple[str, int | None]]:
+    """The URLs of the deciding chain with their statuses, from the first asked to `final_url`; [] without redirects.
+
+    The chain is at the end of `hops`: a check's second one asks by another method from the start again.
+    """
+    followed = [hop for hop in _last_chain(record.hops) if hop.status in REDIRECTS and hop.location]
+    if followed and (followed[-1].url, followed[-1].status) == (record.final_url, record.status):
+        followed.pop()  # it redirects, and decided: in a circle, or to nowhere
+    if not followed or record.final_url is None:
+        return []
+    return [*((hop.url, hop.status) for hop in followed), (record.final_url, record.status)]
+
+
+def _last_chain(hops: tuple[Hop, ...]) -> list[Hop]:
+    first = len(hops)
+    while first and hops[first - 1].method == hops[-1].method:
+        first -= 1
+    return list(hops[first:])

@@ -1,0 +1,79 @@
+"""Rows as CSV (RFC 4180): flat, with one list of columns, and safe to open in a spreadsheet. The feed uses it too."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
+from linkcrawl.items import RECORD_FIELDS
+
+#: What stands in the place of `hops`.
+_HOP_COLUMNS = ("redirect_chain", "redirect_statuses", "requests", "ip")
+
+
+def _columns() -> Iterator[str]:
+    for name in RECORD_FIELDS:
+        yield from _HOP_COLUMNS if name == "hops" else (name,)
+
+
+#: The columns of a row for a link, in order; a row for a resource proxy has those of PROXY_COLUMNS.
+COLUMNS: tuple[str, ...] = tuple(_columns())
+PROXY_COLUMNS: tuple[str, ...] = COLUMNS + PROXY_FIELDS
+
+#: Between several collections in one cell. Redirects have a space: no URL that was requested holds one.
+SEPARATOR = " | "
+
+#: A cell that starts with one of these is a formula to a spreadsheet (OWASP, "CSV Injection"; CVE-2021-41270).
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def safe(text: str) -> str:
+    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def cells(row: Row, columns: Iterable[str]) -> list[str]:
+    """The cells of a row: nothing for null, `true` and `false`, numbers in digits, text made safe."""
+    values = row.document()
+    hops, chain = row.record.hops, redirect_chain(row.record)
+    values["collections"] = SEPARATOR.join(row.record.collections)
+    values["redirect_chain"] = " ".join(url for url, _ in chain)
+    values["redirect_statuses"] = " ".join("none" if status is None else str(status) for _, status in chain)
+    values["requests"] = len(hops)
+    values["ip"] = hops[-1].ip if hops else None
+    if values.get("extra"):
+        values["extra"] = json.dumps(values["extra"], ensure_ascii=False)
+    return [_cell(values[name]) for name in columns]
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == {}:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return safe(value) if isinstance(value, str) else str(value)
+
+
+class _Echo:
+    """What csv.writer writes to; `writerow` gives back what `write` does."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def lines(rows: Iterable[Row], proxies: bool, *, header: bool = True) -> Iterator[str]:
+    """The lines of a table, with their line ends, the names of the columns first."""
+    columns = PROXY_COLUMNS if proxies else COLUMNS
+    write = csv.writer(_Echo()).writerow
+    if header:
+        yield str(write(columns))
+    for row in rows:
+        yield str(write(cells(row, columns)))
+
+
+def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:
+    """The table in UTF-8."""
+    return (text.encode() for text in lines(rows, proxies))
