@@ -21,6 +21,8 @@ class Feeder:
         self._feeding: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
+        #: Seconds that the last look took: looks cost the store more the more links there are.
+        self.look_took = 0.0
         #: Checks begun whose record is not stored yet.
         self.under_way = 0
 
@@ -50,7 +52,9 @@ class Feeder:
 
     async def look_now(self) -> None:
         """The first look, before anything is handed out."""
+        began = self._session.now()
         backlog = await self._session.worker.call(self._queue.backlog, self._session.store)
+        self.look_took = self._session.now() - began
         for queue in self._queue.refresh(backlog):
             self.hungry(queue)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
@@ -20,8 +19,8 @@ logger = logging.getLogger(__name__)
 WATCH = 2.0
 #: Looks between two times that host memory is stored.
 REMEMBER = 2
-#: Looks between two questions to the store whether links have come due or were seeded, in a continuous crawl.
-DUE = 5
+#: A continuous crawl looks for due links after so many seconds at the earliest, and so many times what a look takes.
+LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
 
 
 class Watch:
@@ -34,6 +33,8 @@ class Watch:
         self._placer = placer
         self._feeder = feeder
         self._task: asyncio.Task[None] | None = None
+        self._revision = -1
+        self._looked = self._next_due = float("-inf")
 
     async def start(self) -> None:
         """The orders that stand, before anything is handed out; then a look every few seconds."""
@@ -53,23 +54,34 @@ class Watch:
             await session.worker.call(session.store.remember, changed)
 
     async def _run(self) -> None:
-        turns: list[tuple[int, Callable[[], object]]] = [(REMEMBER, self.remember), (DUE, self._look)]
         count = 0
         while True:
             await asyncio.sleep(WATCH)
             count += 1
-            self._read_policies()
             try:
+                self._read_policies()
                 await self._take_orders()
-                for every, look in turns:
-                    if count % every == 0 and asyncio.iscoroutine(waited := look()):
-                        await waited
-            except StoreLost as fault:
+                if count % REMEMBER == 0:
+                    await self.remember()
+                if self._session.arguments.continuous:
+                    await self._look_for_links()
+            except StoreLost as fault:  # the records pipeline tells of it
                 logger.debug("The store can't be asked: %s", fault)
+            except Exception:
+                logger.exception("The watch met a fault of ours and goes on")
 
-    def _look(self) -> None:
-        if self._session.arguments.continuous:
+    async def _look_for_links(self) -> None:
+        """Look where another process has added links or a link has come due, and no oftener than it costs little."""
+        session, store = self._session, self._session.store
+        now = session.now()
+        if now < self._looked + LEAST_BETWEEN + LOOKS_COST * self._feeder.look_took:
+            return
+        revision = await session.worker.call(store.revision)
+        if revision != self._revision or now >= self._next_due:
+            self._revision, self._looked = revision, now
             self._feeder.look()
+            next_due = await session.worker.call(store.next_due_at, now)
+            self._next_due = float("inf") if next_due is None else next_due
 
     def _read_policies(self) -> None:
         if self._session.policy_file is None:

@@ -7,9 +7,9 @@ which computes from the times alone and shares no arithmetic with what kept the 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from attrs import define, field, frozen
 
@@ -61,25 +61,25 @@ def read_line(text: str) -> Line:
 
 
 class AuditLog:
-    """Appends lines to a file, so that rotation by copying works; no path: nothing is written. Raises OSError."""
+    """Adds lines to a file; no path: nothing is written. Raises OSError.
+
+    Each line is one write at the file's end: several crawls may share the file, a crash loses none, and it may be
+    rotated by copying.
+    """
 
     def __init__(self, path: Path | None):
-        self._file: IO[str] | None = None
+        self._file: int | None = None
         if path is not None:
             _cut_off_half_a_line(path)
-            self._file = path.open("a", encoding="ascii")
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def add(self, line: Line) -> None:
         if self._file is not None:
-            self._file.write(line.text() + "\n")
-
-    def flush(self) -> None:
-        if self._file is not None:
-            self._file.flush()
+            os.write(self._file, f"{line.text()}\n".encode("ascii"))
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            os.close(self._file)
             self._file = None
 
 

@@ -181,6 +181,10 @@ class Store(Protocol):
     def next_due_at(self, now: float) -> float | None:
         """When the next link that is not due yet will be; None where there is none."""
 
+    def revision(self) -> int:
+        """A number that changes when links have been added by another process (it may change for other reasons too).
+        Cheap: a crawl that has nothing to do asks every few seconds."""
+
     def finish(self, finished: Sequence[Finished]) -> None:
         """Store the records and move their links on, all or nothing. A record whose (link, checked_at) is
         stored already is not stored again; one older than the link's last joins the history and moves nothing.

@@ -185,6 +185,10 @@ class SqliteStore:
         moment: float | None = row[0]
         return moment
 
+    def revision(self) -> int:
+        with faults(self._path):
+            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
     def latest(self, key: bytes) -> Record | None:
         with faults(self._path):
             return reading.latest(self._db, key)

@@ -44,3 +44,13 @@ def test_memory_can_be_read_while_it_is_written(store: Store) -> None:
     first = next(reading)
     store.remember([HostMemory(host=f"{n:04}.example", last_end=1.0) for n in range(1000)])
     assert [memory.last_end for memory in (first, *reading)] == [None] * 1000
+
+
+def test_the_revision_changes_when_another_connection_adds_links(url: str, opened: Callable[[str], Store]) -> None:
+    store, other = opened(url), opened(url)
+    before = store.revision()
+    assert store.revision() == before
+    other.add([entry(0)])
+    after = store.revision()
+    assert after != before
+    assert store.revision() == after

@@ -265,8 +265,8 @@ def test_location_is_refused(location: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("http://example.org", "HTTP://EXAMPLE.ORG:80/"),
-        ("http://example.org/a#b", "http://example.org/a"),
+        ("http://example.org/", "HTTP://EXAMPLE.ORG:80/"),
+        ("http://example.org#b", "http://EXAMPLE.org:80#b"),
         ("http://example.org/%7ea%2f", "http://example.org/~a%2F"),
         ("http://example.org/é", "http://example.org/%c3%A9"),
         ("http://me:secret@example.org/", " http://example.org/"),
