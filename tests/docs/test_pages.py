@@ -41,6 +41,14 @@ def test_modules_and_files_that_are_named_exist(page: Path) -> None:
             assert (ROOT / path).exists(), f"{path} is named, but isn't there"
 
 
+def test_every_room_is_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    inside = (ROOT / "linkcrawl").iterdir()
+    rooms = {f"linkcrawl/{path.name}/" if path.is_dir() else f"linkcrawl/{path.name}" for path in inside}
+    rooms -= {"linkcrawl/__init__.py", "linkcrawl/__pycache__/", "linkcrawl/py.typed"}
+    assert {room for room in rooms if f"`{room}`" not in text} == set()
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
