@@ -123,11 +123,6 @@ class MongoStore:
             self._check_claim()
             return reading.due(self._database, text(host), now, limit, narrow, after)
 
-    def revision(self) -> int:
-        with faults(self._where):
-            found = self._meta.find_one({"_id": "intake"})
-        return int(found["batches"]) if found else 0
-
     def next_due_at(self, now: float) -> float | None:
         later = {"next_check_at": {"$gt": last_until(now)}}
         with faults(self._where):
@@ -135,10 +130,6 @@ class MongoStore:
                 later, {"_id": 0, "next_check_at": 1}, sort=[("next_check_at", 1)], hint="by_due_time"
             )
         return None if found is None else moment_of(found["next_check_at"])
-
-    def revision(self) -> int:
-        with faults(self._where):
-            return self._database["links"].estimated_document_count()  # links are never deleted
 
     def hosts(self) -> Iterator[HostMemory]:
         """All at once: it must be of one moment, and who asks keeps it all in memory anyway."""

@@ -71,8 +71,6 @@ class Writer:
     def add(self, entries: Sequence[Entry]) -> Taken:
         """See Store.add."""
         taken = self._write_batch("add", [mention(entry) for entry in entries])
-        if taken.new:
-            self._meta.update_one({"_id": "intake"}, {"$inc": {"batches": 1}}, upsert=True)
         return Taken(new=taken.new, known=len(entries) - taken.new, proxies=taken.proxies)
 
     def finish(self, finished: Sequence[Finished]) -> None:
