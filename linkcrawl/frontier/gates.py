@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Outcome
+from linkcrawl.config import Config
 from linkcrawl.frontier.addresses import Addresses
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order
+from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.pace_memory import GATE, handed_out, joined, pace_from_row, restarted, unblocked
 from linkcrawl.politeness.pacing import (
     Delay,
     Event,
     Pace,
+    Standing,
     Terms,
     Wait,
+    considered,
     counted,
     delay,
     note,
-    pace_from_row,
     ready_at,
-    restarted,
-    unblocked,
 )
-from linkcrawl.politeness.policy import Applied, Clock
+from linkcrawl.politeness.policy import Applied, Clock, Policies
+from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.robots_txt import Robots
 from linkcrawl.politeness.signals import answer_of
-from linkcrawl.session import Session
 
 _EARLIER = Wait(at=-math.inf, why="ready")
 
@@ -42,11 +44,30 @@ class Ended:
     events: tuple[Event, ...]
 
 
+class Surroundings(Protocol):
+    """What a gatekeeper has to know: the Session of a crawl does, and so does the Outlook of a command."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def policies(self) -> Policies: ...
+    @property
+    def hosts(self) -> HostBook: ...
+    @property
+    def robots(self) -> RobotsCache: ...
+    @property
+    def clean(self) -> bool: ...
+    @property
+    def started_at(self) -> float: ...
+    @property
+    def now(self) -> Callable[[], float]: ...
+
+
 class Gatekeeper:
     """Keeps a Pace for every gate and the hosts that it covers. The arithmetic is politeness.pacing's; here it is fed,
     asked, and remembered. Where a gate covers several hosts, the strictest of them holds for all."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Surroundings):
         self._session = session
         self._paces: dict[str, Pace] = {}
         self._members: dict[str, set[str]] = {}
@@ -114,6 +135,10 @@ class Gatekeeper:
         """The delay in force, and where it comes from."""
         return delay(self.pace(gate), self.terms(gate))
 
+    def considered(self, gate: str) -> list[Delay]:
+        """Every number that the delay in force is the largest of."""
+        return considered(self.pace(gate), self.terms(gate))
+
     def required(self, gate: str) -> Delay:
         """The gap that the next request must leave to the end of the last one, its cost included."""
         one = self.delay(gate)
@@ -123,7 +148,8 @@ class Gatekeeper:
         """How the gate has answered up to now, over restarts."""
         known = self._paces.get(gate)
         if known is None:
-            known = pace_from_row(self._session.hosts.get(gate).pace)
+            row = self._session.hosts.get(gate).pace
+            known = row if isinstance(row, Pace) else pace_from_row(row)
             if not self._session.clean:
                 # a request may have been sent that nobody has noted: one full delay from our start
                 known = restarted(known, self._session.started_at)
@@ -140,23 +166,38 @@ class Gatekeeper:
     def _host_waits(self, host: str, now: float) -> Iterable[Wait]:
         applied = self.applied(host)
         if applied.paused_by is not None:
-            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}")
+            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", standing=Standing.BLOCKED)
         if (open_at := applied.open_at(now)) > now:
-            yield Wait(at=open_at, why="quiet hours")
+            yield Wait(at=open_at, why="quiet hours", standing=Standing.QUIET)
         order = self._orders.get(host)
         if order is not None and order.blocks(now):
-            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}")
+            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", standing=Standing.BLOCKED)
         for robots in _robots(self._session, host):
             if (open_at := robots.open_at(now)) > now:
-                yield Wait(at=open_at, why="Visit-time of robots.txt")
+                yield Wait(at=open_at, why="Visit-time of robots.txt", standing=Standing.QUIET)
 
     # What changes.
 
     def open(self, gate: Gate[Any], host: str) -> None:
-        """A host comes to its gate: the gate keeps its terms too from now on."""
-        if host not in self._members.setdefault(gate.name, set()):
-            self._members[gate.name].add(host)
-            self.renew(gate)
+        """A host comes to its gate: the gate keeps its terms too from now on, and what it still had to wait for."""
+        if host in self._members.setdefault(gate.name, set()):
+            return
+        self._members[gate.name].add(host)
+        self._bring(gate.name, host)
+        self.renew(gate)
+
+    def _bring(self, gate: str, host: str) -> None:
+        """Nothing that a host has asked for is forgotten because its gate has another name than before."""
+        row = self._session.hosts.get(host).pace
+        before = host if isinstance(row, Pace) else row.get(GATE, host)
+        if before == gate:
+            return
+        brought = self.pace(before)
+        if brought != Pace():
+            self._paces[gate] = joined(self.pace(gate), brought)
+            self._session.hosts.change(gate, pace=self._paces[gate])
+        if host != gate:
+            self._session.hosts.change(host, pace={GATE: gate})
 
     def renew(self, gate: Gate[Any]) -> None:
         """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
@@ -164,6 +205,11 @@ class Gatekeeper:
         self._terms.pop(gate.name, None)
         gate.delay = self.delay(gate.name).seconds
         gate.wake = self.wait(gate.name, self._session.now()).at
+
+    def handed_out(self, gate: str) -> None:
+        """A request is on its way: people who look should see it."""
+        pace = self._paces[gate] = handed_out(self.pace(gate), self._session.now())
+        self._session.hosts.change(gate, pace=pace)
 
     def ended(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Ended:
         """Take note of what came of a request; `cost`: how many delays it is worth."""
@@ -200,7 +246,7 @@ class Gatekeeper:
         return sorted({self.name(host) for host in changed})
 
 
-def _robots(session: Session, host: str) -> list[Robots]:
+def _robots(session: Surroundings, host: str) -> list[Robots]:
     """What the robots.txt files of a host say that are known, of either scheme."""
     entries = (session.robots.get(f"{scheme}://{host}") for scheme in ("http", "https"))
     return [entry.robots for entry in entries if entry is not None and entry.robots is not None]

@@ -159,6 +159,7 @@ class Scheduler(BaseScheduler):
 
     def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
         self._flying[request] = gate
+        self.keeper.handed_out(gate.name)
         request.meta.update(download_slot=gate.name, required=self.keeper.required(gate.name), cleared=True)
         request.headers.update(self._identity)
         return request

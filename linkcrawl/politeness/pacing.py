@@ -14,15 +14,13 @@ A wait that the server asks for by itself (Retry-After, RateLimit) silences the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 from attrs import asdict, evolve, frozen
 
 #: Longest silence that an answer can ask for, in seconds; more is cut to it, and told.
-MAX_SILENCE = 86400.0
-DAY = 86400.0
+DAY = MAX_SILENCE = 86400.0
 
 #: Weight of a new answer in the smoothed answer time.
 SMOOTHING = 0.25
@@ -33,11 +31,10 @@ TREND, FIRST_ANSWERS, DRIFT, DRIFT_STRAINED, DRIFT_IN_VAIN = 1 / 8, 8, 1 / 64, 1
 #: Strain grows while the trend is above so many times the baseline, by at most so much an answer, up to a largest,
 #: and else falls. Simulated: log-normal answer times (sigma 0.6) make none, 20 or 500 ms at random 1.2 on average.
 SLOWER, GROWTH, RELIEF, MOST_STRAIN = 1.5, 1.1, 0.9, 4.0
-#: Seconds added to answer times before they are compared: below it differences are noise.
-NOISE = 0.02
+NOISE = 0.02  #: Seconds added to answer times before they are compared: below it differences are noise.
 #: Seconds of a back-off at least; twice a delay of nothing would be no back-off.
 LEAST_BACK_OFF = 1.0
-#: Good answers in a row after which a back-off comes down, and what is left of it after each further one.
+#: Good answers in a row after which a back-off comes down, and what each further one leaves of it.
 QUIET_ANSWERS, RECOVERY = 3, 0.9
 
 #: The ban circuit: so many of the last so many answers, from a host that has answered well so often before.
@@ -92,11 +89,11 @@ class Pace:
     """What is known of a gate. Answer times in seconds, moments in Unix seconds.
 
     `answer_time`: smoothed; `timed`: of how many answers. `trend`, `baseline`: logarithms of what good answers take
-    now and used to take; `strain`: what comes of their difference. `back_off`: a delay, 0 when there
-    is none; `calm`: good answers since the last that throttled. `silent_until`: asked for by the server. `last_end`,
-    `last_cost`: of the last request. `recent`: the last answers, when each came and whether it refused us; `good` and
-    `refused` count those before them, for the ban circuit. `blocked_since`: the turn, once that has opened.
-    `day`: that of the last request, in days since 1970; `sent`: requests on that day.
+    now and used to take; `strain`: of their difference. `back_off`: 0 when there is none; `calm`: good answers since.
+    `silent_until`: asked for by the server. `last_end`, `last_cost`: of the last request. `recent`: when each of the
+    last answers came, whether it was good, whether it refused us; `good`, `refused`: how many before them, for the ban
+    circuit. `blocked_since`: the turn, once that has opened.
+    `day`: of the last request, since 1970; `sent`: requests on it. `asked_at`: when a request was last handed out.
     """
 
     answer_time: float | None = None
@@ -115,16 +112,11 @@ class Pace:
     blocked_since: float | None = None
     day: int = 0
     sent: int = 0
+    asked_at: float | None = None
 
     def to_row(self) -> dict[str, Any]:
         """The pace, ready for JSON."""
         return asdict(self)
-
-
-def pace_from_row(row: Mapping[str, Any]) -> Pace:
-    """The pace that `to_row` gave; an empty row is one of which nothing is known."""
-    recent = tuple((at, good, refused) for at, good, refused in row.get("recent", ()))
-    return Pace(**{**row, "recent": recent})
 
 
 @frozen(kw_only=True)
@@ -154,29 +146,44 @@ class Delay:
     origin: str
 
 
+class Standing(StrEnum):
+    """What kind of wait it is: until its time, for as long as people or a ban say, or for its hours."""
+
+    WAITING = "waiting"
+    BLOCKED = "blocked"
+    QUIET = "quiet"
+
+
 @frozen(kw_only=True)
 class Wait:
     """When the next request may go (Unix seconds; infinite while blocked), and why not before."""
 
     at: float
     why: str
+    standing: Standing = Standing.WAITING
 
 
 def delay(pace: Pace, terms: Terms) -> Delay:
     """The delay in force, for a request of cost 1."""
-    base = _base(pace, terms)
-    candidates = [
-        base,
-        Delay(seconds=_strained(pace, terms, base.seconds), origin="answers slower than usual"),
-        Delay(seconds=_back_off(pace.back_off, terms, base.seconds), origin="back-off"),
+    return max(considered(pace, terms), key=lambda candidate: candidate.seconds)
+
+
+def considered(pace: Pace, terms: Terms) -> list[Delay]:
+    """Every number that the delay is the largest of; 0 where there is nothing of the kind."""
+    asked = _asked(pace, terms)
+    base = max(candidate.seconds for candidate in asked)
+    return [
+        *asked,
+        Delay(seconds=_strained(pace, terms, base), origin="answers slower than usual"),
+        Delay(seconds=_back_off(pace.back_off, terms, base), origin="back-off"),
     ]
-    return max(candidates, key=lambda candidate: candidate.seconds)
 
 
 def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
     """When the gate may send again. `jitter`, 0 or more: the part of a delay that is waited on top of it."""
     if pace.blocked_since is not None:
-        return Wait(at=math.inf, why="blocked: it used to work and has turned us away")
+        why = "blocked: it used to work and has turned us away"
+        return Wait(at=math.inf, why=why, standing=Standing.BLOCKED)
     if pace.last_end is None:
         spaced = Wait(at=0.0, why="nothing asked yet")
     else:
@@ -205,25 +212,15 @@ def counted(pace: Pace) -> Pace:
     return evolve(pace, day=day, sent=pace.sent + 1 if day == pace.day else 1)
 
 
-def unblocked(pace: Pace) -> Pace:
-    """The pace after a person has re-opened the gate: the ban circuit starts anew, all else is remembered."""
-    return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
-
-
-def restarted(pace: Pace, now: float) -> Pace:
-    """The pace after a crash: nobody knows when the last request ended, so one full delay is waited from now."""
-    return evolve(pace, last_end=now)
-
-
-def _base(pace: Pace, terms: Terms) -> Delay:
+def _asked(pace: Pace, terms: Terms) -> list[Delay]:
+    """The floor, what robots.txt or an agreement asks for, and the adaptive part."""
     adaptive = min(terms.k * (pace.answer_time or 0.0), terms.max_adaptive)
     if terms.agreed_delay is None:
         asked = [(terms.crawl_delay, "Crawl-delay"), (terms.request_rate_delay, "Request-rate")]
     else:
         asked = [(terms.agreed_delay, terms.agreed_from)]
     candidates = [(terms.floor, terms.floor_from), *asked, (adaptive, f"{terms.k:g} x answer time")]
-    seconds, origin = max(((number or 0.0, origin) for number, origin in candidates), key=lambda each: each[0])
-    return Delay(seconds=seconds, origin=origin)
+    return [Delay(seconds=number or 0.0, origin=origin) for number, origin in candidates]
 
 
 def _strained(pace: Pace, terms: Terms, base: float) -> float:
@@ -267,7 +264,7 @@ def _trends(pace: Pace, new: float) -> dict[str, float]:
 
 def _backed_off(pace: Pace, terms: Terms, answer: Answer, before: float) -> dict[str, Any]:
     """Back-off and calm. `before`: the delay that was in force for the request, which a throttling answer doubles."""
-    base = _base(pace, terms).seconds
+    base = max(candidate.seconds for candidate in _asked(pace, terms))
     if answer.kind in (Kind.THROTTLED, Kind.TIMEOUT):
         return {"back_off": _back_off(max(2 * before, LEAST_BACK_OFF), terms, base), "calm": 0}
     if answer.kind is not Kind.OK:

@@ -10,6 +10,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkcrawl.politeness.pace_memory import pace_from_row, restarted, unblocked
 from linkcrawl.politeness.pacing import (
     BANNED,
     LEAST_BACK_OFF,
@@ -23,10 +24,7 @@ from linkcrawl.politeness.pacing import (
     Terms,
     delay,
     note,
-    pace_from_row,
     ready_at,
-    restarted,
-    unblocked,
 )
 
 T0 = 1_800_000_000.0
