@@ -214,6 +214,9 @@ class Store(Protocol):
     def proxies(self, link_id: int | str) -> list[Proxy]:
         """The mentions of a link, by collection, record and provider; none for a link that isn't there."""
 
+    def link(self, key: bytes) -> DueLink | None:
+        """The link with this key, due or not; None where the store has none."""
+
     def latest(self, key: bytes) -> Record | None:
         """The latest record of the link with this key."""
 

@@ -14,7 +14,7 @@ from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record
 from linkcrawl.stores import Books, Entry, HostBacklog, Narrow, Proxy, Query, StatusLine, Taken
 from linkcrawl.stores import mongo_reading as reading
 from linkcrawl.stores.mongo_claim import Claim
-from linkcrawl.stores.mongo_documents import Document, host_memory, last_until, moment_of, order_of, proxy_of
+from linkcrawl.stores.mongo_documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
 from linkcrawl.stores.mongo_schema import DURABLE, faults, open_database, shown
 from linkcrawl.stores.mongo_summary import summary
 from linkcrawl.stores.mongo_writing import Writer
@@ -153,6 +153,11 @@ class MongoStore:
         with faults(self._where):
             found = [proxy_of(document) for document in self._database["proxies"].find({"link": {"$eq": link_id}})]
         return sorted(found, key=_place)
+
+    def link(self, key: bytes) -> DueLink | None:
+        with faults(self._where):
+            found = self._database["links"].find_one({"_id": {"$eq": key.hex()}})
+        return None if found is None else due_link(found)
 
     def latest(self, key: bytes) -> Record | None:
         with faults(self._where):

@@ -189,6 +189,10 @@ class SqliteStore:
         with faults(self._path):
             return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
+    def link(self, key: bytes) -> DueLink | None:
+        with faults(self._path):
+            return reading.link(self._db, key)
+
     def latest(self, key: bytes) -> Record | None:
         with faults(self._path):
             return reading.latest(self._db, key)

@@ -181,6 +181,13 @@ def _stretches(db: sqlite3.Connection, host_id: int, after: DueLink | None) -> I
         priority = db.execute(_PRIORITY_BELOW, (host_id, priority)).fetchone()[0]
 
 
+def link(db: sqlite3.Connection, key: bytes) -> DueLink | None:
+    """See Store.link."""
+    of_key = "SELECT links.*, name AS host FROM links JOIN hosts ON hosts.id = host_id WHERE key = ?"
+    row = db.execute(of_key, (key,)).fetchone()
+    return None if row is None else _due_links(db, row["host"], [row])[0]
+
+
 def _due_links(db: sqlite3.Connection, host: str, rows: Sequence[sqlite3.Row]) -> list[DueLink]:
     ids = [row["id"] for row in rows]
     collections = _names_of_links(db, ids, "collections", "collection")
