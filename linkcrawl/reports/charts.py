@@ -1,0 +1,110 @@
+"""The report's charts, as SVG elements without style or script of their own: page.css gives them their colours, so that
+one drawing serves both themes and paper. Drawn by pygal, which the extra `report` installs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lxml import etree
+
+from linkcrawl.items import Category
+from linkcrawl.reports.model import MonthRatio, Section
+
+SVG = "{http://www.w3.org/2000/svg}"
+#: Size in user units: two fit beside each other on a page, and letters can still be read where one fills a phone.
+WIDTH, HEIGHT, LETTERS = 520, 290, 14
+#: Months and collections that a chart has room for, and letters of a collection's name.
+MONTHS, BARS, NAME = 36, 10, 22
+
+
+def history(months: Sequence[MonthRatio]) -> etree._Element:
+    """The ratio of valid links at the end of each month. The axis starts at a ten, not at nothing: a line tells by its
+    slope, and most catalogues move between 90 and 100 %."""
+    import pygal
+
+    known = [month for month in months if month.valid_ratio is not None][-MONTHS:]
+    shares = [(month.valid_ratio or 0) * 100 for month in known]
+    least = min(90, int(min(shares) // 10) * 10)
+    chart = pygal.Line(
+        range=(least, 100),
+        y_labels=_steps(least),
+        x_labels=[month.month for month in known],
+        x_labels_major_count=4,
+        show_minor_x_labels=False,
+        truncate_label=-1,
+        dots_size=3,
+        **_common(),
+    )
+    chart.add("Ok", shares, formatter=lambda share: f"{share:.1f} %")
+    return _plain(chart, "Valid links by month, in per cent")
+
+
+def shares(sections: Sequence[Section]) -> etree._Element:
+    """Categories of the largest collections, each as a part of its checked links."""
+    import pygal
+
+    shown = [section for section in sections if section.checked and section.name is not None][:BARS][::-1]
+    chart = pygal.HorizontalStackedBar(
+        range=(0, 100),
+        x_labels=[_short(section.name or "") for section in shown],
+        y_labels=_steps(0),
+        **_common(),
+    )
+    for category in Category:
+        values = [section.count(category) / section.checked * 100 for section in shown]
+        chart.add(str(category), values, formatter=lambda share, category=category: f"{category}: {share:.1f} %")
+    return _plain(chart, "Categories of the largest collections, in per cent of their checked links")
+
+
+def _steps(least: int) -> list[int]:
+    return list(range(least, 101, 20 if least < 50 else 10))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else name[: NAME - 1] + "…"
+
+
+def _common() -> dict[str, Any]:
+    from pygal.style import Style
+
+    return {
+        "style": Style(label_font_size=LETTERS, major_label_font_size=LETTERS),  # it leaves room for such letters
+        "width": WIDTH,
+        "height": HEIGHT,
+        "margin": 10,
+        "margin_right": 30,  # for half of the last label
+        "show_legend": False,
+        "js": [],
+        "disable_xml_declaration": True,
+    }
+
+
+def _plain(chart: Any, label: str) -> etree._Element:
+    """The drawing alone: what pygal's own script would show becomes titles, which browsers show by themselves."""
+    svg = etree.fromstring(chart.render(), etree.XMLParser(remove_comments=True, resolve_entities=False))
+    del svg.attrib["id"]
+    svg.set("class", "chart")
+    svg.set("role", "img")
+    svg.set("aria-label", label)
+    for child in svg.findall(f"{SVG}defs") + svg.findall(f"{SVG}title"):
+        svg.remove(child)
+    for titled in list(svg.iter(f"{SVG}title")):
+        _drop(titled)
+    for mark in list(_marks(svg)):
+        said = [mark.findtext(f"{SVG}desc[@class='{part}']") for part in ("x_label", "value")]
+        for told in mark.findall(f"{SVG}desc"):
+            mark.remove(told)
+        etree.SubElement(mark, f"{SVG}title").text = ": ".join(text for text in said if text)
+    return svg
+
+
+def _drop(element: etree._Element) -> None:
+    parent = element.getparent()
+    if parent is not None:
+        parent.remove(element)
+
+
+def _marks(svg: etree._Element) -> Iterator[etree._Element]:
+    return (group for group in svg.iter(f"{SVG}g") if group.find(f"{SVG}desc") is not None)

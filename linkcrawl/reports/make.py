@@ -1,0 +1,190 @@
+"""Makes the report of a store: sums of the store's aggregates, and what of them is worth a person's time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from attrs import evolve
+
+from linkcrawl import __version__, urls
+from linkcrawl.items import Category, Record
+from linkcrawl.reports.hosts import troubles
+from linkcrawl.reports.model import Excluded, MonthRatio, Move, Outcomes, Report, Section, Slow
+from linkcrawl.stores import Books, Query, Store
+from linkcrawl.stores.summary import Month, Part, Summary, Tally
+
+#: Statuses that say that the resource has a new URL for good (RFC 9110, 15.4.2 and 15.4.9).
+PERMANENT = frozenset({301, 308})
+#: A persistent identifier stays what should be cited, wherever its resolver leads today.
+RESOLVERS = frozenset(
+    {"hdl.handle.net", "doi.org", "dx.doi.org", "n2t.net", "nbn-resolving.org", "purl.org", "w3id.org"}
+)
+#: Outcomes other than those of a category as a whole that mean: nothing was asked.
+NOT_ASKED = frozenset({"skipped_by_policy", "host_blocked"})
+NOT_ASKED_CATEGORIES = frozenset({Category.BLOCKED_BY_ROBOTS, Category.INVALID})
+#: Hosts that are named for each reason of exclusion.
+NAMED = 5
+
+
+def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
+    """The report of a store. `floor`: DOWNLOAD_DELAY in seconds, which a Crawl-delay is measured by; `top` bounds every
+    list of links and hosts, not those of collections and providers."""
+    summary = store.summary(now, top)
+    moves = _Moves()
+    for record in store.records(Query(category=Category.OK, redirected=True)):
+        moves.add(record)
+    return Report(
+        made_at=now,
+        crawler=f"linkcrawl/{__version__}",
+        books=summary.books,
+        balanced=balanced(summary.books, summary.overall),
+        overall=_section(summary.overall, moves.links),
+        months=tuple(map(_month, summary.months)),
+        collections=tuple(_section(part, moves.of_collection[part.name]) for part in summary.collections),
+        providers=tuple(_section(part, None) for part in summary.providers),
+        slowest=tuple(map(_slow, summary.slowest)),
+        moves=moves.most(top),
+        mismatches=summary.mismatches,
+        excluded=_excluded(summary),
+        hosts=troubles(store, summary.hosts, now, floor)[:top],
+    )
+
+
+def balanced(books: Books, overall: Part) -> bool:
+    """Whether everything adds up: links = checked + never checked = due + later, and checked = the sum of outcomes."""
+    return (
+        books.links == books.checked + books.never_checked == books.due + books.later == overall.links
+        and books.checked == overall.checked == sum(tally.count for tally in overall.tallies)
+        and (books.due, books.proxies) == (overall.due, overall.proxies)
+    )
+
+
+def _section(part: Part, moved: int | None) -> Section:
+    of_category = {category: _alike(part.tallies, category) for category in Category}
+    broken = of_category[Category.BROKEN]
+    ok = sum(tally.count for tally in of_category[Category.OK])
+    by_status = defaultdict(list)
+    for tally in part.tallies:
+        by_status[tally.category, tally.status, tally.reason].append(tally)
+    statuses = [_outcomes(tallies, *key) for key, tallies in by_status.items()]
+    return Section(
+        name=part.name,
+        links=part.links,
+        proxies=part.proxies,
+        checked=part.checked,
+        never_checked=part.never_checked,
+        overdue=part.overdue,
+        valid_ratio=ok / part.checked if part.checked else None,
+        suspected=sum(tally.count for tally in broken if not tally.confirmed),
+        confirmed=sum(tally.count for tally in broken if tally.confirmed),
+        mismatches=sum(tally.mismatches for tally in part.tallies),
+        moved=moved,
+        categories=tuple(_outcomes(tallies, category) for category, tallies in of_category.items()),
+        statuses=tuple(sorted(statuses, key=lambda line: (-line.links, line.category, line.reason or ""))),
+    )
+
+
+def _alike(tallies: Iterable[Tally], category: Category) -> list[Tally]:
+    return [tally for tally in tallies if tally.category is category]
+
+
+def _outcomes(
+    tallies: list[Tally], category: Category, status: int | None = None, reason: str | None = None
+) -> Outcomes:
+    timed = sum(tally.timed for tally in tallies)
+    return Outcomes(
+        category=category,
+        status=status,
+        reason=reason,
+        links=sum(tally.count for tally in tallies),
+        mean_ms=sum(tally.total_ms for tally in tallies) / timed if timed else None,
+        max_ms=max((tally.max_ms for tally in tallies if tally.max_ms is not None), default=None),
+    )
+
+
+def _month(month: Month) -> MonthRatio:
+    checked, ok = sum(month.counts.values()), month.counts[Category.OK]
+    return MonthRatio(month=month.month, checked=checked, ok=ok, valid_ratio=ok / checked if checked else None)
+
+
+def _slow(record: Record) -> Slow:
+    return Slow(
+        url=record.url,
+        collections=record.collections,
+        category=record.category,
+        status=record.status,
+        duration_ms=record.duration_ms,
+        checked_at=record.checked_at,
+    )
+
+
+def _excluded(summary: Summary) -> tuple[Excluded, ...]:
+    hosts: dict[tuple[Category, str], Counter[str]] = defaultdict(Counter)
+    for host in summary.hosts:
+        for tally in host.tallies:
+            if tally.category in NOT_ASKED_CATEGORIES or tally.reason in NOT_ASKED:
+                hosts[tally.category, tally.reason][host.name or ""] += tally.count
+    found = [
+        Excluded(
+            category=category,
+            reason=reason,
+            links=counts.total(),
+            host_count=sum(bool(name) for name in counts),
+            hosts=tuple(name for name, _ in counts.most_common(NAMED) if name),
+        )
+        for (category, reason), counts in hosts.items()
+    ]
+    return tuple(sorted(found, key=lambda line: (-line.links, line.reason)))
+
+
+def lasting_target(record: Record) -> str | None:
+    """The URL that a link which ends well should be updated to: where the permanent redirects at the head of its
+    deciding chain lead, None where there are none. What they lead to is not Ok by itself if it depends on more than
+    its URL; so a chain that comes back to the link (for a cookie's sake) is no move."""
+    chain = record.hops[-record.redirects - 1 :]
+    target = record.url
+    for hop, after in pairwise(chain):
+        if hop.status not in PERMANENT:
+            break
+        target = after.url
+    return None if target in (record.url, chain[0].url) else target
+
+
+class _Moves:
+    """Permanent redirects, gathered by where they lead from and to."""
+
+    def __init__(self) -> None:
+        self.links = 0
+        self.of_collection: Counter[str | None] = Counter()
+        self._groups: dict[tuple[str, str], Move] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, record: Record) -> None:
+        """Take a redirected record that is Ok."""
+        target = lasting_target(record)
+        if target is None:
+            return
+        key = _site(record.url), _site(target)
+        if key[0].partition("://")[2] in RESOLVERS:
+            return
+        self.links += 1
+        self.of_collection.update(record.collections or (None,))
+        self._counts[key] += 1
+        if key not in self._groups:
+            self._groups[key] = Move(from_site=key[0], to_site=key[1], links=0, url=record.url, target=target)
+
+    def most(self, top: int) -> tuple[Move, ...]:
+        """The largest groups."""
+        return tuple(self._counted(top))
+
+    def _counted(self, top: int) -> Iterator[Move]:
+        for key, count in sorted(self._counts.items(), key=lambda one: (-one[1], one[0]))[:top]:
+            yield evolve(self._groups[key], links=count)
+
+
+def _site(url: str) -> str:
+    """Scheme and host, as they should be told."""
+    target = urls.read(url)
+    return f"{target.scheme}://{target.host}" if isinstance(target, urls.Target) else ""

@@ -1,0 +1,179 @@
+"""The report as one HTML page that needs nothing else: no network, no other file, and without a script only loses its
+sorting, its theme switch and the commands behind its numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterator
+from importlib.resources import files
+
+from lxml import etree
+
+from linkcrawl.items import iso
+from linkcrawl.reports import charts, commands, tables
+from linkcrawl.reports.html import UNKNOWN, Element, h, number, ratio, shown
+from linkcrawl.reports.model import Report, Section
+
+#: Rows of a table of collections or providers, and of sections that get a status table of their own; JSON has all.
+ROWS, DETAILED = 200, 60
+
+
+def page(report: Report) -> bytes:
+    """The page, UTF-8. Needs pygal."""
+    style, script = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    when = iso(report.made_at)[:16].replace("T", " ") + " UTC"
+    allowed = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'; base-uri 'none'"
+    head = h(
+        "head",
+        h("meta", charset="utf-8"),
+        h("meta", http_equiv="Content-Security-Policy", content=policy),
+        h("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        h("meta", name="referrer", content="no-referrer"),
+        h("title", f"Link report, {when}"),
+        _raw("style", style),
+    )
+    body = h("body", _banner(report, when), h("main", *_content(report)), _command_bar(), _raw("script", script))
+    written = etree.tostring(h("html", head, body, lang="en"), encoding="utf-8", method="html")
+    return b"<!DOCTYPE html>\n" + written
+
+
+def _raw(tag: str, ours: str) -> Element:
+    """A style or script of ours, which the serialiser leaves as it is."""
+    element = etree.Element(tag)
+    element.text = ours
+    return element
+
+
+def _banner(report: Report, when: str) -> Element:
+    theme = h("button", "Dark or light", type="button", id="theme", title="Switch between dark and light")
+    return h("header", h("div", h("h1", "Link report"), h("p", f"{when} · {report.crawler}")), theme)
+
+
+def _command_bar() -> Element:
+    close = h("button", "\u00d7", type="button", id="close", aria_label="Close", title="Close")
+    copy = h("button", "Copy", type="button", id="copy")
+    return h("div", h("code", id="command"), copy, close, id="bar", hidden="", role="status")
+
+
+def _content(report: Report) -> Iterator[Element]:
+    yield _overview(report)
+    yield _books(report)
+    yield from _charts(report)
+    yield _part("Collections", tables.collections(report, ROWS), _cut(len(report.collections)))
+    yield _part("Providers", tables.providers(report, ROWS), _cut(len(report.providers)))
+    yield _statuses(report)
+    yield _part(
+        "Hosts that block us or ask us to slow down",
+        tables.hosts(report),
+        "Links of these hosts are not broken: the hosts don't want to be asked, or not so often.",
+    )
+    yield _part("Not asked, and why", tables.excluded(report))
+    yield _part(
+        "Permanent redirects worth updating",
+        tables.moves(report),
+        "These links still work. Their servers say, by 301 or 308, that the resource has another URL for good. "
+        "Resolvers of persistent identifiers are left out: the identifier is what should be cited.",
+    )
+    yield _part("Other media types than the metadata claim", tables.mismatches(report))
+    yield _part("Slowest links", tables.slowest(report))
+
+
+def _cut(length: int) -> str | None:
+    return f"The {ROWS} largest of {length:,}; the JSON report has all." if length > ROWS else None
+
+
+def _part(title: str, content: Element | None, about: str | None = None) -> Element:
+    empty = h("p", "None.", class_="none") if content is None else content
+    return h("section", h("h2", title), h("p", about) if about else None, empty)
+
+
+def _overview(report: Report) -> Element:
+    whole = report.overall
+    all_of = commands.export()
+    valid = UNKNOWN if whole.valid_ratio is None else f"{whole.valid_ratio * 100:.1f} %"
+    said = h("p", h("strong", valid), " of ", shown(number(whole.checked, all_of)), " checked links are valid")
+    figures = [
+        ("links", number(whole.links)),
+        ("resource proxies", number(whole.proxies, commands.export(rows="proxy"))),
+        ("never checked", number(whole.never_checked)),
+        ("overdue", number(whole.overdue, commands.overdue(all_of, report.made_at))),
+        ("broken, confirmed", number(whole.confirmed, tables.broken_command(None, True))),
+        ("broken, suspected", number(whole.suspected, tables.broken_command(None, False))),
+        ("other media type", number(whole.mismatches, commands.with_mismatch(all_of))),
+        ("worth updating", number(whole.moved, tables.redirects_command(None))),
+    ]
+    pairs = [h("div", h("dt", name), h("dd", shown(cell))) for name, cell in figures]
+    return h(
+        "section",
+        h("div", said, class_="headline"),
+        _bar(whole),
+        tables.categories(whole),
+        h("dl", *pairs, class_="figures"),
+        id="overview",
+    )
+
+
+def _bar(section: Section) -> Element:
+    """All checked links as one line, each category its part."""
+    parts = [
+        h("span", class_=f"of {line.category.lower()}", style=f"flex-grow: {line.links}", title=f"{line.category}")
+        for line in section.categories
+        if line.links
+    ]
+    return h("div", *parts, class_="shares", aria_hidden="true")
+
+
+def _books(report: Report) -> Element:
+    books = report.books
+    overdue = report.overall.overdue
+    sums: list[tuple[str, int, list[tuple[str, int]]]] = [
+        ("links", books.links, [("checked", books.checked), ("never checked", books.never_checked)]),
+        ("links", books.links, [("due", books.due), ("later", books.later)]),
+        ("due", books.due, [("never checked", books.never_checked), ("overdue", overdue)]),
+        ("checked", books.checked, [(line.category, line.links) for line in report.overall.categories]),
+    ]
+    lines = []
+    for name, total, parts in sums:
+        added = " + ".join(f"{part:,} {label}" for label, part in parts)
+        sign = "=" if sum(part for _, part in parts) == total else "≠"
+        lines.append(h("li", f"{total:,} {name} {sign} {added}"))
+    verdict = "The books balance." if report.balanced else "The books don't balance: please report this as a bug."
+    history = f" {books.records:,} checks are kept in all."
+    return h("section", h("h2", "Books"), h("p", verdict + history), h("ul", *lines, class_="books"), id="books")
+
+
+def _charts(report: Report) -> Iterator[Element]:
+    figures = []
+    if sum(month.valid_ratio is not None for month in report.months) > 1:
+        words = "Valid links at the end of each month, in per cent of those checked by then"
+        figures.append(h("figure", h("figcaption", words), charts.history(report.months)))
+    if any(section.name is not None and section.checked for section in report.collections):
+        words = "The largest collections by category, in per cent of their checked links"
+        figures.append(h("figure", h("figcaption", words), charts.shares(report.collections)))
+    if figures:
+        yield h("section", *figures, class_="charts", id="charts")
+
+
+def _statuses(report: Report) -> Element:
+    section = _part("Status codes", tables.statuses(report.overall, None))
+    for title, sections in (("collection", report.collections), ("provider", report.providers)):
+        detailed = [one for one in sections if one.name is not None and one.checked][:DETAILED]
+        if detailed:
+            of_each = [_status_of(one, linked=title == "collection") for one in detailed]
+            section.append(h("details", h("summary", f"By {title}, the largest {len(detailed)}"), *of_each))
+    return section
+
+
+def _status_of(section: Section, *, linked: bool) -> Element:
+    """A status table to be opened. Records name collections, but no providers."""
+    glob = commands.glob_of(section.name or "") if linked else None
+    known = h(
+        "summary",
+        tables.named(section),
+        f": {section.checked:,} checked, ",
+        shown(ratio(section.valid_ratio)),
+        " valid",
+    )
+    return h("details", known, tables.statuses(section, glob, linked=glob is not None))

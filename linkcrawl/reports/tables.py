@@ -1,0 +1,285 @@
+"""The tables of the page: what stands in each column, and the command behind each number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkcrawl.check.verdict import sentence
+from linkcrawl.items import Category, iso
+from linkcrawl.reports import commands
+from linkcrawl.reports.html import Cell, Column, Element, h, link, number, ratio, shown, stranger, table, text_column
+from linkcrawl.reports.model import HostTrouble, Outcomes, Report, Section
+
+#: Short names of the categories, where many stand beside each other.
+SHORT = {
+    Category.OK: "Ok",
+    Category.BROKEN: "Broken",
+    Category.UNDETERMINED: "Undeter­mined",
+    Category.RESTRICTED: "Restric­ted",
+    Category.BLOCKED_BY_ROBOTS: "Robots",
+    Category.INVALID: "Invalid",
+}
+
+
+def broken_command(collection: str | None, confirmed: bool) -> str:
+    """Broken links that are confirmed, or suspected."""
+    return commands.with_confirmed(commands.export(collection=collection, category=Category.BROKEN), confirmed)
+
+
+def redirects_command(collection: str | None) -> str:
+    """Links that are Ok after redirects, temporary ones too."""
+    return commands.with_redirects(commands.export(collection=collection, category=Category.OK))
+
+
+def named(section: Section) -> Element:
+    """What a section is called."""
+    return h("em", "not given") if section.name is None else stranger(section.name)
+
+
+def swatch(category: Category) -> Element:
+    """A category's name with its colour."""
+    return h("span", h("span", class_=f"swatch {category.lower()}"), str(category), class_="category")
+
+
+def categories(section: Section) -> Element:
+    """The six categories of everything."""
+    columns = [text_column("category"), *(Column(title=title) for title in ("links", "share", "mean ms", "max ms"))]
+    rows = [
+        [
+            Cell(swatch(line.category), str(line.category)),
+            number(line.links, commands.export(category=line.category)),
+            ratio(line.links / section.checked if section.checked else None),
+            number(line.mean_ms),
+            number(line.max_ms),
+        ]
+        for line in section.categories
+    ]
+    return table("Categories", columns, rows, "categories")
+
+
+def collections(report: Report, most: int) -> Element | None:
+    """One row for each collection. A link in several collections counts in each."""
+    columns = _section_columns("collection", moved=True)
+    rows = [_collection(section, report.made_at) for section in report.collections[:most]]
+    return table("Collections", columns, rows, "collections") if rows else None
+
+
+def providers(report: Report, most: int) -> Element | None:
+    """One row for each provider. The rows of a command are mentions, as only these name a provider."""
+    columns = _section_columns("provider", moved=False)
+    rows = [_provider(section) for section in report.providers[:most]]
+    return table("Providers", columns, rows, "providers") if rows else None
+
+
+def _section_columns(title: str, *, moved: bool) -> list[Column]:
+    return [
+        text_column(title),
+        Column(title="valid", hint="links that are Ok among those checked"),
+        Column(title="links"),
+        Column(title="proxies", hint="resource proxies: mentions of these links"),
+        Column(title="checked"),
+        Column(title="never checked"),
+        Column(title="over­due", hint="checked before, and due again"),
+        *(Column(title=SHORT[category], hint=str(category)) for category in Category),
+        Column(title="sus­pected", hint="Broken, but not confirmed yet"),
+        Column(title="other type", hint="another media type than the metadata claim"),
+        *([Column(title="worth updat­ing", hint="permanent redirects")] if moved else []),
+        Column(title="mean ms"),
+        Column(title="max ms"),
+    ]
+
+
+def _collection(section: Section, now: float) -> list[Cell]:
+    glob = None if section.name is None else commands.glob_of(section.name)
+    told = glob is not None
+    every = commands.export(collection=glob) if told else None
+    return [
+        Cell(named(section), section.name or ""),
+        ratio(section.valid_ratio),
+        number(section.links),
+        number(section.proxies, commands.export(collection=glob, rows="proxy") if told else None),
+        number(section.checked, every),
+        number(section.never_checked),
+        number(section.overdue, commands.overdue(every, now) if every else None),
+        *(
+            number(line.links, commands.export(collection=glob, category=line.category) if told else None)
+            for line in section.categories
+        ),
+        number(section.suspected, broken_command(glob, False) if told else None),
+        number(section.mismatches, commands.with_mismatch(every) if every else None),
+        number(section.moved, redirects_command(glob) if told else None),
+        *_times(section),
+    ]
+
+
+def _provider(section: Section) -> list[Cell]:
+    name = section.name if section.name and commands.glob_of(section.name) == section.name else None
+
+    def mentions(category: Category | None = None) -> str | None:
+        return name and commands.of_provider(commands.export(category=category, rows="proxy"), name)
+
+    return [
+        Cell(named(section), section.name or ""),
+        ratio(section.valid_ratio),
+        number(section.links),
+        number(section.proxies, mentions()),
+        number(section.checked, mentions()),
+        number(section.never_checked),
+        number(section.overdue),
+        *(number(line.links, mentions(line.category)) for line in section.categories),
+        number(section.suspected),
+        number(section.mismatches),
+        *_times(section),
+    ]
+
+
+def _times(section: Section) -> list[Cell]:
+    """Mean and maximum over all categories of a section."""
+    timed = [line for line in section.categories if line.mean_ms is not None]
+    links = sum(line.links for line in timed)
+    mean = sum((line.mean_ms or 0) * line.links for line in timed) / links if links else None
+    return [number(mean), number(max((line.max_ms or 0 for line in timed), default=None))]
+
+
+def statuses(section: Section, collection: str | None, *, linked: bool = True) -> Element | None:
+    """Status codes and reasons, with how long they took."""
+    columns = [
+        text_column("category"),
+        Column(title="status"),
+        text_column("reason"),
+        *(Column(title=title) for title in ("links", "share", "mean ms", "max ms")),
+    ]
+    rows = [_status(line, section, collection, linked) for line in section.statuses]
+    return table("Status codes", columns, rows) if rows else None
+
+
+def _status(line: Outcomes, section: Section, collection: str | None, linked: bool) -> list[Cell]:
+    reason = line.reason or ""
+    every = commands.export(collection=collection, category=line.category)
+    return [
+        Cell(swatch(line.category), str(line.category)),
+        number(line.status),
+        Cell(h("span", reason, title=sentence(reason)), reason),
+        number(line.links, commands.with_reason(every, reason, line.status) if linked else None),
+        ratio(line.links / section.checked),
+        number(line.mean_ms),
+        number(line.max_ms),
+    ]
+
+
+def hosts(report: Report) -> Element | None:
+    """Hosts in trouble, and what it is."""
+    columns = [
+        text_column("host"),
+        text_column("what happened"),
+        Column(title="links"),
+        Column(title="due"),
+        Column(title="turned away", hint="links that it refused to let us check"),
+    ]
+    rows = [
+        [
+            Cell(stranger(trouble.host), trouble.host, commands.host(trouble.host)),
+            Cell("; ".join(_troubles(trouble))),
+            number(trouble.links),
+            number(trouble.due),
+            number(trouble.refused),
+        ]
+        for trouble in report.hosts
+    ]
+    return table("Hosts that block us or ask us to slow down", columns, rows, "hosts") if rows else None
+
+
+def _troubles(trouble: HostTrouble) -> list[str]:
+    said = []
+    if trouble.ordered is not None:
+        said.append(f"blocked by an operator: {trouble.ordered[:200]}" if trouble.ordered else "blocked by an operator")
+    if trouble.blocked_since is not None:
+        said.append(f"has turned us away since {_minute(trouble.blocked_since)}: blocked until a person unblocks it")
+    if trouble.silent_until is not None:
+        said.append(f"wants to be left alone until {_minute(trouble.silent_until)}")
+    if trouble.crawl_delay is not None:
+        said.append(f"its robots.txt asks for {trouble.crawl_delay:,.3g} s between requests")
+    if trouble.back_off:
+        said.append(f"backed off to {trouble.back_off:,.3g} s after refusals or time-outs")
+    if trouble.reasons:
+        said.append("turned links away: " + ", ".join(trouble.reasons))
+    return said
+
+
+def _minute(moment: float) -> str:
+    return iso(moment)[:16].replace("T", " ") + " UTC"
+
+
+def excluded(report: Report) -> Element | None:
+    """Links that were not asked."""
+    columns = [text_column("reason"), text_column("what it means"), Column(title="links"), text_column("hosts")]
+    rows = []
+    for line in report.excluded:
+        names: list[Element | str] = []
+        for host in line.hosts:
+            names += [", "] if names else []
+            names.append(h("span", shown(Cell(stranger(host), command=commands.host(host)))))
+        more = line.host_count - len(line.hosts)
+        every = commands.export(category=line.category)
+        rows.append(
+            [
+                Cell(line.reason),
+                Cell(sentence(line.reason)),
+                number(line.links, commands.with_reason(every, line.reason, any_status=True)),
+                Cell(h("span", *names, f" and {more:,} more" if more > 0 else None), line.host_count),
+            ]
+        )
+    return table("Not asked, and why", columns, rows, "excluded") if rows else None
+
+
+def moves(report: Report) -> Element | None:
+    """Permanent redirects by site."""
+    columns = [*map(text_column, ("from", "to")), Column(title="links"), *map(text_column, ("for example", "now at"))]
+    rows: list[Sequence[Cell]] = [
+        [
+            Cell(stranger(move.from_site), move.from_site),
+            Cell(stranger(move.to_site), move.to_site),
+            number(move.links),
+            Cell(link(move.url), move.url),
+            Cell(link(move.target), move.target),
+        ]
+        for move in report.moves
+    ]
+    return table("Permanent redirects worth updating", columns, rows, "moves") if rows else None
+
+
+def mismatches(report: Report) -> Element | None:
+    """Pairs of claimed and given media types."""
+    columns = [*map(text_column, ("claimed", "given")), Column(title="links"), text_column("for example")]
+    rows = [
+        [
+            Cell(stranger(pair.expected), pair.expected),
+            Cell(stranger(pair.got), pair.got),
+            number(pair.count, commands.with_pair(commands.export(), pair.expected, pair.got)),
+            Cell(link(pair.example), pair.example),
+        ]
+        for pair in report.mismatches
+    ]
+    return table("Other media types", columns, rows, "mismatches") if rows else None
+
+
+def slowest(report: Report) -> Element | None:
+    """Links that took longest."""
+    columns = [
+        text_column("link"),
+        Column(title="ms"),
+        Column(title="status"),
+        text_column("category"),
+        text_column("collections"),
+    ]
+    rows = [
+        [
+            Cell(link(slow.url), slow.url),
+            number(slow.duration_ms, commands.explain(slow.url) if slow.url.isprintable() else None),
+            number(slow.status),
+            Cell(swatch(slow.category), str(slow.category)),
+            Cell(stranger(", ".join(slow.collections))),
+        ]
+        for slow in report.slowest
+    ]
+    return table("Slowest links", columns, rows, "slowest") if rows else None
