@@ -52,6 +52,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         crawler = Crawler(folder=folder, settings={"LINKCRAWL_CA_BUNDLE": str(site.trusted)})
         seeds = crawler.seeds([{"url": url, "collection": "table", "record": name} for name, url in links.items()])
         crawl = crawler.run("-a", f"seeds={seeds}")
+        assert crawl.records, f"no record at all:\n{crawl.stderr[-3000:]}"
         yield Scene(site=site, crawl=crawl, requests=site.requests(), links=links)
 
 
