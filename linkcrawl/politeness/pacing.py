@@ -4,7 +4,8 @@ The delay of a gate, in seconds from the end of an answer to the start of the ne
 
 * the floor (DOWNLOAD_DELAY, or what a policy rule says instead),
 * Crawl-delay and Request-rate of robots.txt, or the delay agreed on instead of them,
-* k times the smoothed answer time, at most `max_adaptive` (k = 1 / AUTOTHROTTLE_TARGET_CONCURRENCY),
+* k times the answer time, the last or the smoothed, whichever is longer, at most `max_adaptive`
+  (k = 1 / AUTOTHROTTLE_TARGET_CONCURRENCY),
 * all that times the strain (1 to 4), once the server answers slower than it used to,
 * the back-off: twice the delay in force after each throttling answer or time-out, less by a step for each good answer.
 
@@ -88,15 +89,17 @@ class Terms:
 class Pace:
     """What is known of a gate. Answer times in seconds, moments in Unix seconds.
 
-    `answer_time`: smoothed; `timed`: of how many answers. `trend`, `baseline`: logarithms of what good answers take
-    now and used to take; `strain`: of their difference. `back_off`: 0 when there is none; `calm`: good answers since.
-    `silent_until`: asked for by the server. `last_end`, `last_cost`: of the last request. `recent`: when each of the
-    last answers came, whether it was good, whether it refused us; `good`, `refused`: how many before them, for the ban
-    circuit. `blocked_since`: the turn, once that has opened.
-    `day`: of the last request, since 1970; `sent`: requests on it. `asked_at`: when a request was last handed out.
+    `answer_time`: smoothed; `last_time`: of the last answer; `timed`: good answers that were timed. `trend`,
+    `baseline`: logarithms of what good answers take now and used to take; `strain`: of their difference. `back_off`:
+    0 when there is none; `calm`: good answers since. `silent_until`: asked for by the server. `last_end`,
+    `last_cost`: of the last request. `recent`: when each of the last answers came, whether it was good, whether it
+    refused us; `good`, `refused`: how many before them, for the ban circuit. `blocked_since`: the turn, once that has
+    opened. `day`: of the last request, since 1970; `sent`: requests on it. `asked_at`: when a request was last handed
+    out.
     """
 
     answer_time: float | None = None
+    last_time: float = 0.0
     timed: int = 0
     trend: float = 0.0
     baseline: float = 0.0
@@ -165,18 +168,13 @@ class Wait:
 
 def delay(pace: Pace, terms: Terms) -> Delay:
     """The delay in force, for a request of cost 1."""
-    return max(considered(pace, terms), key=lambda candidate: candidate.seconds)
+    seconds, origin = max(_candidates(pace, terms), key=_seconds)
+    return Delay(seconds=seconds, origin=origin)
 
 
 def considered(pace: Pace, terms: Terms) -> list[Delay]:
     """Every number that the delay is the largest of; 0 where there is nothing of the kind."""
-    asked = _asked(pace, terms)
-    base = max(candidate.seconds for candidate in asked)
-    return [
-        *asked,
-        Delay(seconds=_strained(pace, terms, base), origin="answers slower than usual"),
-        Delay(seconds=_back_off(pace.back_off, terms, base), origin="back-off"),
-    ]
+    return [Delay(seconds=seconds, origin=origin) for seconds, origin in _candidates(pace, terms)]
 
 
 def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
@@ -198,29 +196,46 @@ def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
 
 def note(pace: Pace, terms: Terms, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
     """The pace after an answer, and what happened by it that people should know."""
-    before = delay(pace, terms).seconds
-    pace = counted(evolve(pace, last_end=answer.ended, last_cost=answer.cost, **_timed(pace, answer)))
-    pace = evolve(pace, **_backed_off(pace, terms, answer, before))
-    pace, silenced = _silenced(pace, answer)
-    pace, blocked = _judged(pace, answer)
+    before = max(_candidates(pace, terms), key=_seconds)[0]
+    last: dict[str, Any] = {"last_end": answer.ended, "last_cost": answer.cost}
+    pace = evolve(pace, **last, **_timed(pace, answer), **_count(pace, answer.ended))
+    silence, silenced = _silenced(pace, answer)
+    judgement, blocked = _judged(pace, answer)
+    pace = evolve(pace, **_backed_off(pace, terms, answer, before), **silence, **judgement)
     return pace, (*silenced, *blocked)
 
 
 def counted(pace: Pace) -> Pace:
     """The pace after one request more on the day of `last_end`."""
-    day = int((pace.last_end or 0.0) // DAY)
-    return evolve(pace, day=day, sent=pace.sent + 1 if day == pace.day else 1)
+    return evolve(pace, **_count(pace, pace.last_end or 0.0))
 
 
-def _asked(pace: Pace, terms: Terms) -> list[Delay]:
-    """The floor, what robots.txt or an agreement asks for, and the adaptive part."""
-    adaptive = min(terms.k * (pace.answer_time or 0.0), terms.max_adaptive)
-    if terms.agreed_delay is None:
-        asked = [(terms.crawl_delay, "Crawl-delay"), (terms.request_rate_delay, "Request-rate")]
-    else:
-        asked = [(terms.agreed_delay, terms.agreed_from)]
-    candidates = [(terms.floor, terms.floor_from), *asked, (adaptive, f"{terms.k:g} x answer time")]
-    return [Delay(seconds=number or 0.0, origin=origin) for number, origin in candidates]
+def _count(pace: Pace, at: float) -> dict[str, Any]:
+    day = int(at // DAY)
+    return {"day": day, "sent": pace.sent + 1 if day == pace.day else 1}
+
+
+def _seconds(candidate: tuple[float, str]) -> float:
+    return candidate[0]
+
+
+def _candidates(pace: Pace, terms: Terms) -> list[tuple[float, str]]:
+    asked = _asked(pace, terms)
+    base = max(asked)[0]
+    asked.append((_strained(pace, terms, base), "answers slower than usual"))
+    asked.append((_back_off(pace.back_off, terms, base), "back-off"))
+    return asked
+
+
+def _asked(pace: Pace, terms: Terms) -> list[tuple[float, str]]:
+    """The floor, what robots.txt or an agreement asks for, and the adaptive part: seconds and origin of each."""
+    slow = max(pace.answer_time or 0.0, pace.last_time)
+    adaptive = (min(terms.k * slow, terms.max_adaptive), f"{terms.k:g} x answer time")
+    floor = (terms.floor, terms.floor_from)
+    if terms.agreed_delay is not None:
+        return [floor, (terms.agreed_delay, terms.agreed_from), adaptive]
+    robots = [(terms.crawl_delay or 0.0, "Crawl-delay"), (terms.request_rate_delay or 0.0, "Request-rate")]
+    return [floor, *robots, adaptive]
 
 
 def _strained(pace: Pace, terms: Terms, base: float) -> float:
@@ -239,8 +254,13 @@ def _timed(pace: Pace, answer: Answer) -> dict[str, Any]:
         return {}
     smoothed = latency if known is None else known + SMOOTHING * (latency - known)
     if answer.kind is not Kind.OK:
-        return {"answer_time": max(smoothed, known or 0.0)}
-    return {"answer_time": smoothed, "timed": pace.timed + 1, **_trends(pace, math.log(latency + NOISE))}
+        return {"answer_time": max(smoothed, known or 0.0), "last_time": latency}
+    return {
+        "answer_time": smoothed,
+        "last_time": latency,
+        "timed": pace.timed + 1,
+        **_trends(pace, math.log(latency + NOISE)),
+    }
 
 
 def _trends(pace: Pace, new: float) -> dict[str, float]:
@@ -264,7 +284,7 @@ def _trends(pace: Pace, new: float) -> dict[str, float]:
 
 def _backed_off(pace: Pace, terms: Terms, answer: Answer, before: float) -> dict[str, Any]:
     """Back-off and calm. `before`: the delay that was in force for the request, which a throttling answer doubles."""
-    base = max(candidate.seconds for candidate in _asked(pace, terms))
+    base = max(_asked(pace, terms))[0]
     if answer.kind in (Kind.THROTTLED, Kind.TIMEOUT):
         return {"back_off": _back_off(max(2 * before, LEAST_BACK_OFF), terms, base), "calm": 0}
     if answer.kind is not Kind.OK:
@@ -274,18 +294,18 @@ def _backed_off(pace: Pace, terms: Terms, answer: Answer, before: float) -> dict
     return {"back_off": eased if eased > base else 0.0, "calm": calm}
 
 
-def _silenced(pace: Pace, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
+def _silenced(pace: Pace, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ...]]:
     if answer.retry_at is None or answer.retry_at <= max(answer.ended, pace.silent_until):
-        return pace, ()
+        return {}, ()
     until = min(answer.retry_at, answer.ended + MAX_SILENCE)
     until = max(until, pace.silent_until)
-    return evolve(pace, silent_until=until), (Silenced(until=until, asked=answer.retry_at),)
+    return {"silent_until": until}, (Silenced(until=until, asked=answer.retry_at),)
 
 
-def _judged(pace: Pace, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
+def _judged(pace: Pace, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ...]]:
     """The ban circuit. A host that has always refused a good part of its links is no host that has turned."""
     if pace.blocked_since is not None or answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
-        return pace, ()
+        return {}, ()
     window = (*pace.recent, (answer.ended, answer.kind is Kind.OK, answer.refused))
     left = window[:-WINDOW]
     window = window[-WINDOW:]
@@ -293,7 +313,7 @@ def _judged(pace: Pace, answer: Answer) -> tuple[Pace, tuple[Event, ...]]:
     refused = pace.refused + sum(refused for _, _, refused in left)
     turned = [at for at, _, refused in window if refused]
     worked = good + sum(good for _, good, _ in window) >= WORKED and refused * 2 <= good
-    pace = evolve(pace, recent=window, good=good, refused=refused)
+    counts: dict[str, Any] = {"recent": window, "good": good, "refused": refused}
     if len(turned) < BANNED or not worked:
-        return pace, ()
-    return evolve(pace, blocked_since=turned[0]), (Blocked(since=turned[0]),)
+        return counts, ()
+    return counts | {"blocked_since": turned[0]}, (Blocked(since=turned[0]),)

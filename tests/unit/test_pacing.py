@@ -206,7 +206,7 @@ def test_a_slower_answer_never_makes_a_shorter_delay(
 def test_it_comes_back_to_the_floor(terms: Terms, answers: list[Answer]) -> None:
     pace, _ = after(terms, *answers)
     usual = delay(after(terms, *[ok(0.0)] * 20)[0], terms).seconds
-    pace, _ = after(terms, *[ok(0.0)] * 200, pace=pace)
+    pace, _ = after(terms, *[ok(0.0)] * 300, pace=pace)
     assert delay(pace, terms).seconds == pytest.approx(usual, abs=1e-6)
 
 
@@ -278,3 +278,11 @@ def test_a_server_under_our_load_stays_within_three_times_its_ease(base: float, 
         pace, _ = note(pace, terms, Answer(ended=end, kind=Kind.OK, latency=latency))
         slowest = max(slowest, latency) if number > 30 else slowest
     assert slowest <= 3 * base
+
+
+def test_after_a_slow_answer_k_times_its_own_time_is_waited() -> None:
+    terms = Terms(floor=1.0, k=5.0, max_adaptive=60.0)
+    pace, _ = after(terms, *[ok(0.01)] * 30, ok(4.0))
+    assert delay(pace, terms).seconds >= 20.0
+    pace, _ = after(terms, *[ok(0.01)] * 60, pace=pace)
+    assert delay(pace, terms).seconds < 2.0
