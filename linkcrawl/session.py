@@ -20,7 +20,7 @@ from linkcrawl.politeness.audit import AuditLog
 from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyFile
-from linkcrawl.politeness.robots_cache import RobotsCache
+from linkcrawl.politeness.robots_cache import RobotsCache, restored
 from linkcrawl.sources import check_source
 from linkcrawl.stores import Narrow, Store, open_store
 from linkcrawl.stores.worker import StoreWorker
@@ -96,6 +96,8 @@ class Session:
     hosts: HostBook
     robots: RobotsCache
     audit: AuditLog
+    #: While the store is lost nothing is sent: what came of it could not be kept (patience.py).
+    store_lost: bool = field(default=False, init=False)
     #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
     nudge: Callable[[], None] = field(default=lambda: None, init=False)
 
@@ -112,10 +114,6 @@ class Session:
         store.claim()
         now = steady_clock()
         hosts = HostBook(store.hosts())
-        robots = RobotsCache(token=config.product, ttl=config.robots_ttl)
-        for memory in hosts:
-            for authority, row in memory.robots.items():
-                robots.restore(authority, row)
         return cls(
             config=config,
             arguments=arguments,
@@ -129,7 +127,7 @@ class Session:
             rules=Rules(max_redirects=config.max_redirects),
             intervals=Intervals(),
             hosts=hosts,
-            robots=robots,
+            robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
             audit=_audit_log(config),
         )
 

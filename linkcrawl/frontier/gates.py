@@ -83,7 +83,17 @@ class Gatekeeper:
         """The gate of a host: its policy group; else that of the first host known at its server's address, unless many
         registered domains live there; else its own."""
         group = self._session.policies.of_host(host).gate
-        return f"policy {group}" if group is not None else self._addresses.leader(host)
+        if group is not None:
+            return f"policy {group}"
+        if host in self.known:
+            return self._addresses.leader(host)
+        before = self._gate_before(host)  # as far as is known while its address isn't
+        return host if before.startswith("policy ") else before
+
+    def _gate_before(self, host: str) -> str:
+        """The gate that the host was in when it was last met."""
+        row = self._session.hosts.get(host).pace
+        return host if isinstance(row, Pace) else row.get(GATE, host)
 
     def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
         """The addresses of a host, none where it has none. True where hosts have to leave the gate that they shared,
@@ -176,6 +186,15 @@ class Gatekeeper:
             if (open_at := robots.open_at(now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", standing=Standing.QUIET)
 
+    def window_opens(self, gate: str, now: float) -> float:
+        """When the gate may send by quiet hours, pauses and Visit-time of its hosts: `now` where it may."""
+        hosts = self._members.get(gate) or {gate}
+        return max((wait.at for host in hosts for wait in self._host_waits(host, now)), default=now)
+
+    def is_paused(self, gate: str) -> bool:
+        """Whether a policy rule pauses a host of the gate."""
+        return any(self.applied(host).paused_by is not None for host in self._members.get(gate, ()))
+
     # What changes.
 
     def open(self, gate: Gate[Any], host: str) -> None:
@@ -184,12 +203,19 @@ class Gatekeeper:
             return
         self._members[gate.name].add(host)
         self._bring(gate.name, host)
-        self.renew(gate)
+        if len(self._members[gate.name]) == 1:
+            self.renew(gate)
+            return
+        # one host more; to work out anew what thousands have said, each time that one comes, would take too long
+        now = self._session.now()
+        self._terms[gate.name] = _strictest([self.terms(gate.name), self._host_terms(host)])
+        gate.delay = self.delay(gate.name).seconds
+        waits = [ready_at(self.pace(gate.name), self.terms(gate.name)), *self._host_waits(host, now)]
+        gate.wake = max(gate.wake, *(wait.at for wait in waits))
 
     def _bring(self, gate: str, host: str) -> None:
         """Nothing that a host has asked for is forgotten because its gate has another name than before."""
-        row = self._session.hosts.get(host).pace
-        before = host if isinstance(row, Pace) else row.get(GATE, host)
+        before = self._gate_before(host)
         if before == gate:
             return
         brought = self.pace(before)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.core.scheduler import BaseScheduler
@@ -33,6 +34,7 @@ from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.resolver import resolver_of
 from linkcrawl.politeness.robots_cache import Entry
 from linkcrawl.session import Session, session_of
+from linkcrawl.stores import StoreLost
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -64,7 +66,7 @@ class Scheduler(BaseScheduler):
         resolver = resolver_of(crawler, session.config.allowed_networks)
         self._placer = Placer(session, self.bench, self.keeper, resolver)
         self._endings = Endings(crawler, session, self.keeper, self.doubt)
-        self._watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder)
+        self._watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
         self._flying: dict[Request, Gate[Task]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._emitted: set[asyncio.Task[None]] = set()
@@ -111,6 +113,8 @@ class Scheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         now = self._session.now()
+        if self._session.store_lost:
+            return None
         if not self.doubt.may_send():
             self._arm(now, least=1.0)
             return None
@@ -120,6 +124,11 @@ class Scheduler(BaseScheduler):
                 self._arm(now)
                 return None
             gate, task = taken
+            opens = self.keeper.window_opens(gate.name, now)
+            if opens > now:  # quiet hours have begun, or Visit-time has ended, since its wake was worked out
+                self.bench.put_back(gate, task)
+                self.bench.release(gate, opens)
+                continue
             request = self._prepare(gate, task, now)
             if request is not None:
                 return self._hand_out(request, gate)
@@ -145,8 +154,6 @@ class Scheduler(BaseScheduler):
             moved = self._placer.gate(request.meta["host"])
             if moved is not gate:  # regrouped while it was in flight: the gate of now must wait as well
                 self.bench.retime(moved, self._endings.note(moved, request))
-            if wake == float("inf"):
-                self._bar_hops(gate)
         self.bench.release(gate, wake)
 
     def forget(self, link_id: int | str) -> None:
@@ -207,13 +214,21 @@ class Scheduler(BaseScheduler):
         rule = applied.skipped_by(request.url)
         return None if rule is None else Bar(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
 
-    def _bar_hops(self, gate: Gate[Task]) -> None:
-        """The gate is blocked: a check whose next hop waits there, asked elsewhere before, ends as `host_blocked`."""
-        for lane, task in self.bench.drain(gate):
-            if isinstance(task, Request) and "check" in task.meta and task.meta["link"].host != task.meta["host"]:
-                self._emit(self._spider.bar(task, Bar(reason="host_blocked", error=f"{gate.name} is blocked")))
-            else:
-                self._placer.place(task, lane)
+    def let_go_of_blocked(self) -> None:
+        """Checks that were asked elsewhere before, and whose next hop goes to a gate that no time opens: where a person
+        or the ban circuit has blocked it they end as `host_blocked`; where it is paused they are let go of without a
+        record. Links of the host itself wait, and stay due."""
+        for gate in [gate for gate in self.bench.gates.values() if gate.wake == inf and gate.lanes[Lane.HOP]]:
+            for lane, task in self.bench.drain(gate):
+                link: DueLink | None = task.meta.get("link") if isinstance(task, Request) else None
+                if isinstance(task, DueLink) or link is None or link.host in self.keeper.members(gate.name):
+                    self._placer.place(task, lane)
+                elif self.keeper.is_paused(gate.name):
+                    self.feeder.under_way -= 1
+                    self.queue.pass_over(link)
+                else:
+                    bar = Bar(reason="host_blocked", error=f"{gate.name} is blocked")
+                    self._emit(self._spider.bar(task, bar))
 
     def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
         queue = self.queue.hosts[link.host]
@@ -257,7 +272,7 @@ class Scheduler(BaseScheduler):
             self._timer.cancel()
             self._timer = None
         wake = self.bench.next_wake()
-        if wake is not None and wake != float("inf"):
+        if wake is not None and wake != inf:
             self._timer = asyncio.get_running_loop().call_later(max(least, wake - now), self._nudge)
 
     def _nudge(self) -> None:
@@ -267,13 +282,17 @@ class Scheduler(BaseScheduler):
 
     async def _close(self) -> None:
         """Everything that waits is dropped here and stays due in the store."""
+        session = self._session
         if self._timer is not None:
             self._timer.cancel()
         self.feeder.close()
         self._placer.close()
         self._watch.close()
-        await self._endings.close()
-        await self._watch.remember()
-        session = self._session
-        await session.worker.call(session.store.mark_clean)
-        await asyncio.to_thread(session.worker.close)
+        try:
+            await self._endings.close()
+            await self._watch.remember()
+            await session.worker.call(session.store.mark_clean)
+        except StoreLost as fault:
+            logger.error("The store is lost; the next crawl will wait one full delay at every host: %s", fault)
+        finally:
+            await asyncio.to_thread(session.worker.close)

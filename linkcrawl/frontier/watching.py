@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
@@ -24,14 +25,24 @@ LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
 
 
 class Watch:
-    """Runs until it is closed. A store that is lost for a while is the records pipeline's to tell of."""
+    """Runs until it is closed; `turn` is called at every look. A store that is lost for a while is the records
+    pipeline's to tell of."""
 
-    def __init__(self, session: Session, bench: Workbench[Task], keeper: Gatekeeper, placer: Placer, feeder: Feeder):
+    def __init__(
+        self,
+        session: Session,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        placer: Placer,
+        feeder: Feeder,
+        turn: Callable[[], None],
+    ):
         self._session = session
         self._bench = bench
         self._keeper = keeper
         self._placer = placer
         self._feeder = feeder
+        self._turn = turn
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
         self._looked = self._next_due = float("-inf")
@@ -61,6 +72,7 @@ class Watch:
             try:
                 self._read_policies()
                 await self._take_orders()
+                self._turn()
                 if count % REMEMBER == 0:
                     await self.remember()
                 if self._session.arguments.continuous:

@@ -136,6 +136,11 @@ class Workbench(Generic[Task]):
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
 
+    def put_back(self, gate: Gate[Task], task: Task, lane: Lane = Lane.HOP) -> None:
+        """Give back a task that was taken and can't go after all: it is the gate's next. Then release the gate. A
+        clock that it has cleared is not set back."""
+        gate.lanes[lane].appendleft(Waiting(task, ()))
+
     def release(self, gate: Gate[Task], wake: float) -> None:
         """The gate's request has ended, or was never sent: it may go again at `wake`."""
         gate.wake = wake

@@ -10,6 +10,7 @@ from scrapy.exceptions import DropItem
 
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Finished, Record
+from linkcrawl.patience import patiently
 from linkcrawl.session import session_of
 from linkcrawl.stores import StoreLost
 
@@ -23,19 +24,18 @@ logger = logging.getLogger(__name__)
 #: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
 #: crash, so it is kept near what a disk needs to make a transaction safe.
 GATHER = 0.05
-#: Seconds between two tries to reach a lost store, and between two lines about it.
-RETRY, REPEAT = 1.0, 60.0
 
 
 class RecordsPipeline:
     """Takes `Finished` checks, stores them, and passes their records on to the feeds: a feed never shows what the
-    store doesn't have. While the store can't be reached the items wait here; Scrapy then sends nothing more, as soon
-    as `SCRAPER_SLOT_MAX_ACTIVE_SIZE` is reached, and after LINKCRAWL_PATIENCE the crawl ends with `store_lost`."""
+    store doesn't have. While the store can't be reached the items wait here and nothing is sent; after
+    LINKCRAWL_PATIENCE the crawl ends with `store_lost`."""
 
     def __init__(self, crawler: Crawler):
         self._crawler = crawler
         self._waiting: list[tuple[Finished, asyncio.Future[bool]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -82,24 +82,17 @@ class RecordsPipeline:
 
     async def _store(self, batch: list[Finished]) -> bool:
         session = session_of(self._crawler)
-        began = session.now()
-        told = float("-inf")
-        while True:
-            try:
-                await session.worker.call(session.store.finish, batch)
-            except StoreLost as fault:
-                now = session.now()
-                if now - told >= REPEAT:
-                    told = now
-                    logger.error("The store is lost, %d records wait: %s", len(batch) + len(self._waiting), fault)
-                if now - began > session.config.patience:
-                    await self._give_up(fault)
-                    return False
-                await asyncio.sleep(RETRY)
-            else:
-                return True
+        try:
+            await patiently(session, session.store.finish, batch)
+        except StoreLost as fault:
+            self._give_up(fault)
+            return False
+        return True
 
-    async def _give_up(self, fault: StoreLost) -> None:
-        logger.error("The store did not come back in LINKCRAWL_PATIENCE: %s", fault)
-        engine = self._crawler.engine
-        asyncio.get_running_loop().create_task(engine.close_spider_async(reason="store_lost"))
+    def _give_up(self, fault: StoreLost) -> None:
+        logger.error("The store did not come back in LINKCRAWL_PATIENCE, %s: %s", self._dropped(), fault)
+        close = self._crawler.engine.close_spider_async(reason="store_lost")
+        self._closing = self._closing or asyncio.get_running_loop().create_task(close)
+
+    def _dropped(self) -> str:
+        return f"{len(self._waiting)} more records are given up, their links stay due"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scrapy
 from attrs import evolve
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Request, Response
 from twisted.python.failure import Failure as TwistedFailure
 
@@ -15,12 +17,15 @@ from linkcrawl import urls
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Bar, Done, Next, answered, barred, begin
+from linkcrawl.config import ConfigError
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink, Finished
+from linkcrawl.patience import patiently
 from linkcrawl.politeness.pacing import MAX_SILENCE
 from linkcrawl.politeness.policy import Applied
 from linkcrawl.politeness.signals import retry_at
 from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
 from linkcrawl.takeup import Batch, Counts, batches
 
 if TYPE_CHECKING:
@@ -54,18 +59,22 @@ class ResourceProxies(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
         if self.session.arguments.seeds is not None:
-            await self._take_seeds(self.session.arguments.seeds)
+            try:
+                await self._take_seeds(self.session.arguments.seeds)
+            except ConfigError as fault:
+                self.logger.error("%s", fault)
+                raise CloseSpider("unusable_input") from fault
+            except StoreLost as fault:
+                raise CloseSpider("store_lost") from fault
         return
         yield  # Scrapy wants an asynchronous generator
 
     async def _take_seeds(self, source: str) -> None:
         """Batch by batch, read in a thread of its own and written in the store's; the crawl goes on meanwhile."""
         session = self.session
-        reading = batches([source], session.config.rejects)
         looked = session.now()
-        while (batch := await asyncio.to_thread(next, reading, None)) is not None:
-            assert isinstance(batch, Batch)
-            self.taken = self.taken.plus(batch, await session.worker.call(session.store.add, batch.entries))
+        async for batch in _read(source, session.config.rejects):
+            self.taken = self.taken.plus(batch, await patiently(session, session.store.add, batch.entries))
             if session.now() - looked > LOOK:
                 looked = session.now()
                 self._new_links()
@@ -156,3 +165,10 @@ class ResourceProxies(scrapy.Spider):
                 "verbatim_url": True,
             },
         )
+
+
+async def _read(source: str, rejects: Path) -> AsyncIterator[Batch]:
+    """The source's batches, each read in a thread."""
+    reading = batches([source], rejects)
+    while (batch := await asyncio.to_thread(next, reading, None)) is not None:
+        yield batch

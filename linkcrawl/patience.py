@@ -1,0 +1,44 @@
+"""Waiting for a store that was lost: nothing is sent meanwhile, and an operator reads one line a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Seconds between two tries to reach a lost store, and between two lines about it.
+RETRY, REPEAT = 1.0, 60.0
+
+
+async def patiently(session: Session, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a call of the store in its thread, again and again while the store is lost. Every call of the contract may
+    be repeated. Raises StoreLost when the store has not come back in LINKCRAWL_PATIENCE."""
+    began = told = None
+    while True:
+        try:
+            result = await session.worker.call(function, *args, **kwargs)
+        except StoreLost as fault:
+            now = session.now()
+            began = now if began is None else began
+            session.store_lost = True
+            if told is None or now - told >= REPEAT:
+                told = now
+                logger.error("The store is lost, nothing is sent until it is back: %s", fault)
+            if now - began >= session.config.patience:
+                raise
+            await asyncio.sleep(RETRY)
+        else:
+            if began is not None:
+                logger.warning("The store is back after %.0f s.", session.now() - began)
+                session.store_lost = False
+                session.nudge()
+            return result
