@@ -8,13 +8,14 @@ copy holds, and after 30 days all is allowed (RFC 9309, 2.3.1.4; the 12 hours ar
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Failure
+from linkcrawl.items import HostMemory
 from linkcrawl.politeness.robots_fetch import Fetched, Standing
 from linkcrawl.politeness.robots_txt import Robots, read_robots
 
@@ -200,6 +201,15 @@ class RobotsCache:
         while self._size > self._max_size and len(self._entries) > 1:
             _, dropped = self._entries.popitem(last=False)
             self._size -= _cost(dropped)
+
+
+def restored(memories: Iterable[HostMemory], token: str, ttl: float) -> RobotsCache:
+    """The cache as it was when these memories were stored."""
+    robots = RobotsCache(token=token, ttl=ttl)
+    for memory in memories:
+        for authority, row in memory.robots.items():
+            robots.restore(authority, row)
+    return robots
 
 
 def _cost(entry: Entry) -> int:

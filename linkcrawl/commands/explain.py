@@ -1,0 +1,53 @@
+"""`scrapy explain`: what would be done with a URL, and why. Nothing is sent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from scrapy.commands import ScrapyCommand
+
+from linkcrawl.config import ConfigError
+from linkcrawl.frontier.explaining import Explanation
+from linkcrawl.frontier.outlook import Outlook, config_of
+from linkcrawl.shown import facts, tell
+from linkcrawl.stores import StoreError, StoreLost, open_store
+
+# Exit statuses, those of every command (docs).
+STORE_LOST = 1
+UNUSABLE = 2
+
+
+class Command(ScrapyCommand):
+    """Answers from the store, the policy file and the settings, also while a crawl runs."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "URL [--format table|json]"
+
+    def short_desc(self) -> str:
+        return "Say what would be done with a URL and why: gate, delay, policies, robots.txt, history"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--format", choices=["table", "json"], default="table")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            if len(args) != 1:
+                raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
+            config = config_of(self.settings)
+            store = open_store(config.store)
+            try:
+                explanation = Explanation(store, Outlook.of(store, config, time.time()), args[0])
+                as_json = opts.format == "json"
+                tell(json.dumps(explanation.row(), indent=2) if as_json else facts(explanation.facts()))
+            finally:
+                store.close()
+        except (ConfigError, StoreError) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE

@@ -1,0 +1,163 @@
+"""`scrapy hosts`: what every host is waiting for and why; and the orders of people that block or re-open one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from attrs import evolve, frozen
+from scrapy.commands import ScrapyCommand
+
+from linkcrawl import urls
+from linkcrawl.commands.export import moment
+from linkcrawl.config import ConfigError
+from linkcrawl.frontier.outlook import Outlook, config_of
+from linkcrawl.frontier.overview import Overview
+from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
+from linkcrawl.items import Act, Order, iso
+from linkcrawl.shown import columns, facts, tell
+from linkcrawl.stores import Store, StoreError, StoreLost, open_store
+
+# Exit statuses, those of every command (docs).
+STORE_LOST = 1
+UNUSABLE = 2
+
+#: Characters of a reason, which is shown on one line.
+LONGEST_REASON = 300
+
+
+class Command(ScrapyCommand):
+    """Works beside a running crawl, which takes orders up within five seconds; sends nothing itself."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "[list | show H | block H --reason R [--until T] | unblock H] [--format table|json]"
+
+    def short_desc(self) -> str:
+        return "Show what hosts wait for and why; block or unblock one"
+
+    def long_desc(self) -> str:
+        return "H is a host name, with :port where the port isn't the scheme's own; a URL of the host does as well."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--reason", metavar="R", help="why the host is blocked, in a few words")
+        parser.add_argument("--until", metavar="T", help="when the block ends by itself (ISO 8601, UTC)")
+        parser.add_argument("--format", choices=["table", "json"], default="table")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            act, host = _asked(args, opts)
+            config = config_of(self.settings)
+            store = open_store(config.store)
+            try:
+                outlook = Outlook.of(store, config, time.time())
+                tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts)))
+            finally:
+                store.close()
+        except (ConfigError, StoreError) as error:
+            print(error, file=sys.stderr)
+            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE
+
+
+def _asked(args: list[str], opts: argparse.Namespace) -> tuple[str, str]:
+    """What is to be done, and the host key. Raises ConfigError."""
+    act, *rest = args or ["list"]
+    if act not in _ACTS:
+        raise ConfigError(f"scrapy hosts: {act!r} is not known; {', '.join(_ACTS)} would work")
+    if len(rest) != (0 if act == "list" else 1):
+        wanted = "takes no host" if act == "list" else "needs one host"
+        raise ConfigError(f"scrapy hosts {act}: {wanted}; scrapy hosts show example.org would work")
+    if act != "block" and (opts.reason is not None or opts.until is not None):
+        raise ConfigError(f"scrapy hosts {act}: --reason and --until are for block")
+    return act, host_key(rest[0]) if rest else ""
+
+
+def host_key(text: str) -> str:
+    """The host key of what a person typed: a name, name:port, or a URL. Raises ConfigError."""
+    scheme = "https" if text.endswith(":443") else "http"
+    target = urls.read(text if "://" in text else f"{scheme}://{text}/")
+    if isinstance(target, urls.Refused) or ("://" not in text and any(mark in text for mark in "/?#@ ")):
+        raise ConfigError(f"scrapy hosts: {text!r} is not a host; example.org or example.org:8080 would work")
+    return target.host
+
+
+@frozen(kw_only=True)
+class Asked:
+    """A command with all that it works on."""
+
+    store: Store
+    outlook: Outlook
+    host: str
+    opts: argparse.Namespace
+
+    @property
+    def as_json(self) -> bool:
+        return bool(self.opts.format == "json")
+
+
+def _list(asked: Asked) -> str:
+    views = list(Overview(asked.outlook).hosts())
+    if asked.as_json:
+        return json.dumps([view.row() for view in views], indent=2)
+    if not views:
+        return "No hosts yet: the store has no links."
+    return columns(HEAD, [line(view, asked.outlook.now()) for view in views])
+
+
+def _show(asked: Asked) -> str:
+    overview = Overview(asked.outlook, asked.host)
+    if asked.as_json:
+        return json.dumps(host_row(overview, asked.host), indent=2)
+    return facts(host_facts(overview, asked.host))
+
+
+def _block(asked: Asked) -> str:
+    opts, now = asked.opts, asked.outlook.now()
+    reason = " ".join((opts.reason or "").split())
+    if not reason or not reason.isprintable() or len(reason) > LONGEST_REASON:
+        raise ConfigError(
+            f"--reason: {opts.reason!r} is not a line of text; --reason 'asked by their administrator' would work"
+        )
+    until = moment("--until", opts.until)
+    if until is not None and until <= now:
+        raise ConfigError(f"--until: {opts.until!r} is over; a later time would work")
+    asked.store.give_order(Order(host=asked.host, act=Act.BLOCK, at=now, reason=reason, until=until))
+    ends = "until somebody unblocks it" if until is None else f"until {iso(until)}"
+    return _told(asked, f"{asked.host} is blocked {ends}: {reason}")
+
+
+def _unblock(asked: Asked) -> str:
+    overview, now = Overview(asked.outlook, asked.host), asked.outlook.now()
+    view, order = overview.host(asked.host), asked.outlook.orders.get(asked.host)
+    turned = overview.pace(view).blocked_since is not None
+    # a ban is that of the gate, which the next crawl may call by another of its hosts
+    for host in view.members if turned else (asked.host,):
+        asked.store.give_order(Order(host=host, act=Act.UNBLOCK, at=now))
+    was = turned or (order is not None and order.blocks(now))
+    return _told(asked, f"{asked.host} is open again" if was else f"{asked.host} was not blocked")
+
+
+def _told(asked: Asked, text: str) -> str:
+    """What has been done, and how the host stands by it."""
+    overview = Overview(evolve(asked.outlook, orders=asked.store.orders()), asked.host)
+    if asked.as_json:
+        return json.dumps(host_row(overview, asked.host), indent=2)
+    due, known = overview.host(asked.host).due, asked.outlook.knows(asked.host)
+    lines = [f"{text}; a running crawl obeys within 5 seconds", f"{due} links are due there"]
+    if not known:
+        lines.append("nothing is due there, and nothing was ever asked: is it spelt right?")
+    return "\n".join(lines)
+
+
+_ACTS: Mapping[str, Callable[[Asked], str]] = {
+    "list": _list,
+    "show": _show,
+    "block": _block,
+    "unblock": _unblock,
+}

@@ -1,0 +1,39 @@
+"""How commands show things on a terminal: columns, spans of time. Every line stays one line, for grep."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+_SPANS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without frames; the last column is as long as it is."""
+    widths = [max(len(row[index]) for row in (head, *rows)) for index in range(len(head) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in (head, *rows)
+    )
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """Names and what is said of them, a line each; a name that is empty goes on with the one before."""
+    width = max(len(name) for name, _ in pairs)
+    return "\n".join(f"{name.ljust(width)}  {text}".rstrip() for name, text in pairs)
+
+
+def span(seconds: float) -> str:
+    """A span of time in the largest unit that it has two of: `90 s`, `3.5 h`, `58 d`."""
+    unit, name = next((each for each in _SPANS if seconds >= 2 * each[0]), _SPANS[-1])
+    number = seconds / unit
+    return f"{number:.3g} {name}" if number < 999.5 else f"{number:,.0f} {name}"
+
+
+def tell(text: str) -> None:
+    """Print; a reader that has seen enough (`| head`) is no fault."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
