@@ -1,0 +1,153 @@
+"""What `scrapy simulate` makes of a store, of seeds and of an imagined catalogue, and what it tells."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from linkcrawl.commands.simulate import Outcome, outcome, span
+from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.items import HostMemory, Seed
+from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.policy import Policies
+from linkcrawl.politeness.policy_file import parse
+from linkcrawl.stores import open_store
+from linkcrawl.takeup import entry
+from linkcrawl.workload import Kind, Workload, of_catalogue, of_sources, of_store
+from tests.site.client import ROOT
+
+NOW = 1_800_000_000.0
+DAY = 86400.0
+PROFILE = ROOT / "benchmarks" / "catalogue_profile.json"
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    settings = Settings()
+    settings.setmodule("linkcrawl.settings")
+    return read_config(settings, need_contact=False)
+
+
+def told(work: Workload, config: Config, rules: str = "", hosts: HostBook | None = None) -> Outcome:
+    policies = parse(rules, "policies.toml") if rules else Policies()
+    return outcome(work, config, policies, hosts or HostBook(), {}, NOW)
+
+
+def test_a_catalogue_has_its_shape_and_the_crawl_is_as_short_as_can_be(config: Config) -> None:
+    """The goal is 1.02 for five million links on 4,000 hosts; benchmarks/RESULTS.md has that run."""
+    work, seconds = of_catalogue(PROFILE, 50_000, 400)
+    assert sum(work.values()) == pytest.approx(50_000, rel=0.02)
+    resolver = [kind for kind in work if kind.host == "hdl.handle.net"]
+    assert sum(work[kind] for kind in resolver) == pytest.approx(22_000, rel=0.02)
+    assert all(kind.onward for kind in resolver)
+    made = outcome(work, config, Policies(), HostBook(), seconds, NOW)
+    assert made.course.makespan <= 1.02 * made.course.bound
+
+
+def test_what_a_delay_costs_and_what_a_group_costs(config: Config) -> None:
+    work: Workload = Workload({Kind("a.example.org"): 1000, Kind("b.example.org"): 1000})
+    free = told(work, config).course.makespan
+    slow = told(work, config, '[[policy]]\nname = "slow"\nhosts = ["a.example.org"]\ndelay = 10').course.makespan
+    group = '[[policy]]\nname = "one"\nhosts = ["*.example.org"]\ngroup = true\ndelay = 10'
+    grouped = told(work, config, group)
+    assert free < 1000 * 4
+    assert slow == pytest.approx(1000 * 10.44, rel=0.01)
+    assert grouped.course.makespan == pytest.approx(2000 * 10.44, rel=0.01)
+    assert grouped.chains[0].name == "policy one"
+    assert grouped.origins["policy one"] == "policy one"
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds"),
+    [
+        ('collections = ["Slow *"]\ndelay = 7', 99 * 7.0),
+        ('collections = ["Slow *"]\nmax_per_day = 50', 99 * DAY / 50),
+        ('hosts = ["a.example.org"]\nmax_per_day = 50', 100 * DAY / 50),
+        ('providers = ["P"]\ndelay = 9', 99 * 9.0),
+    ],
+)
+def test_clocks_and_limits_a_day_count(config: Config, rule: str, seconds: float) -> None:
+    work: Workload = Workload({Kind("a.example.org", ("Slow one",), ("P",)): 100})
+    made = told(work, config, f'[[policy]]\nname = "it"\n{rule}')
+    assert made.course.makespan == pytest.approx(seconds, rel=0.02)
+
+
+def test_paused_links_stay_due(config: Config) -> None:
+    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 5})
+    made = told(work, config, '[[policy]]\nname = "wait"\nhosts = ["a.example.org"]\npaused = true')
+    assert made.course.left == 10
+    assert set(made.course.ends) == {"b.example.org"}
+
+
+def test_what_is_remembered_of_hosts_counts(config: Config) -> None:
+    """Its answer time, and that it shares its server with another."""
+    book = HostBook(
+        [
+            HostMemory(host="a.example.org", pace=Pace(answer_time=4.0).to_row()),
+            HostMemory(host="b.example.org", pace={"gate": "a.example.org"}),
+        ]
+    )
+    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 10})
+    made = told(work, config, hosts=book)
+    assert [chain.name for chain in made.chains] == ["a.example.org"]
+    assert made.chains[0].delay == pytest.approx(20.0)
+    assert made.chains[0].requests == 22
+
+
+def seeds() -> list[Seed]:
+    return [
+        Seed(url="https://a.example.org/1", collection="Slow"),
+        Seed(url="https://a.example.org/1", collection="Other", provider="P"),
+        Seed(url="https://a.example.org/2", collection="Other"),
+        Seed(url="https://b.example.org/1", collection="Slow"),
+        Seed(url="mailto:someone@example.org", collection="Slow"),
+    ]
+
+
+def test_a_store_is_counted_with_the_collections_that_rules_space(tmp_path: Path) -> None:
+    rules = parse('[[policy]]\nname = "it"\ncollections = ["Slow"]\ndelay = 7', "policies.toml")
+    with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as store:
+        store.add([entry(seed) for seed in seeds()])
+        assert of_store(store, rules, NOW) == {
+            Kind("a.example.org", ("Slow",)): 1,
+            Kind("a.example.org"): 1,
+            Kind("b.example.org", ("Slow",)): 1,
+        }
+
+
+def test_sources_are_counted_by_link(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.jsonl"
+    rows = [{"url": seed.url, "collection": seed.collection, "provider": seed.provider} for seed in seeds()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert of_sources([str(path)]) == {
+        Kind("a.example.org", ("Other", "Slow"), ("P",)): 1,
+        Kind("a.example.org", ("Other",)): 1,
+        Kind("b.example.org", ("Slow",)): 1,
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"zipf": 1}'])
+def test_a_profile_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"profile\.json"):
+        of_catalogue(path, 10, 2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0.0 seconds"),
+        (90.0, "90.0 seconds"),
+        (121.0, "2.0 minutes"),
+        (7300.0, "2.0 hours"),
+        (58 * DAY, "58.0 days"),
+    ],
+)
+def test_times_for_people(seconds: float, text: str) -> None:
+    assert span(seconds) == text
