@@ -10,6 +10,7 @@ from typing import Any
 from lxml import etree
 
 from linkcrawl.items import Category
+from linkcrawl.reports.html import clean
 from linkcrawl.reports.model import MonthRatio, Section
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -63,6 +64,7 @@ def _steps(least: int) -> list[int]:
 
 
 def _short(name: str) -> str:
+    name = clean(name)
     return name if len(name) <= NAME else name[: NAME - 1] + "…"
 
 

@@ -51,7 +51,7 @@ def with_mismatch(command: str) -> str:
 
 def with_pair(command: str, expected: str, got: str) -> str:
     """Of these, the records that claim one media type and have another."""
-    return _fixed(command, f'"expected_mime": {_json(expected)}, "mime": {_json(got)},')
+    return _fixed(command, f'"expected_mime": {_json(expected)}, "mime": {_json(got)}, "mime_matches": false,')
 
 
 def with_redirects(command: str) -> str:

@@ -70,7 +70,7 @@ def number(count: float | None, command: str | None = None, *, digits: int = 0, 
     """A number; an unknown one is a dash and is sorted last. Nothing is behind a zero."""
     if count is None:
         return Cell(UNKNOWN, -1)
-    return Cell(f"{count:,.{digits}f}{unit}", count, command if count else None)
+    return Cell(f"{count:,.{digits}f}{unit}", round(count, digits), command if count else None)
 
 
 def ratio(share: float | None, command: str | None = None) -> Cell:
