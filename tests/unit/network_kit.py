@@ -8,7 +8,6 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from socket import SO_LINGER, SOL_SOCKET
-from types import SimpleNamespace
 from typing import Any
 
 from scrapy import Request
@@ -127,6 +126,13 @@ async def serve(script: Script, *, tls: ssl.SSLContext | None = None, host: str 
         await asyncio.sleep(0.01)  # the loop closes transports in its next rounds
 
 
+class _Crawler:
+    """All that a handler asks of Scrapy's crawler."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+
 def crawler(**changed: object) -> Any:
     settings = Settings()
     settings.setmodule("linkcrawl.settings")
@@ -134,7 +140,7 @@ def crawler(**changed: object) -> Any:
     settings.set("LINKCRAWL_TIMEOUT", 5)
     for name, value in changed.items():
         settings.set(name, value)
-    return SimpleNamespace(settings=settings)
+    return _Crawler(settings)
 
 
 @asynccontextmanager
