@@ -1,0 +1,100 @@
+"""`scrapy audit`: proves from the log of all requests that every gap was kept, or shows where not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from scrapy.commands import ScrapyCommand
+
+from linkcrawl.config import Config, ConfigError
+from linkcrawl.frontier.outlook import config_of
+from linkcrawl.politeness.policy_file import load
+from linkcrawl.politeness.proof import Floor, Proof, Scope, read_lines
+from linkcrawl.shown import columns, tell
+
+# Exit statuses of this command (docs).
+VIOLATED = 1
+UNUSABLE = 2
+
+HEAD = ("KIND", "REQUESTS", "GAP", "REQUIRED", "VIOLATIONS", "NAME", "ORIGIN")
+
+
+class Command(ScrapyCommand):
+    """Reads logs only; may run beside a crawl."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "[FILE...] [--rules] [--format table|json]"
+
+    def short_desc(self) -> str:
+        return "Prove from the audit log that every gap between requests was kept"
+
+    def long_desc(self) -> str:
+        return "FILE is an audit log, LINKCRAWL_AUDIT by default; those of several workers are judged as one."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--rules", action="store_true", help="hold every gap against the settings and policies of now, too"
+        )
+        parser.add_argument("--format", choices=["table", "json"], default="table")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        try:
+            config = config_of(self.settings)
+            proof = Proof(_floor(config)) if opts.rules else Proof()
+            for line in read_lines(_files(args, config)):
+                proof.add(line)
+        except (OSError, ConfigError, ValueError) as fault:
+            text = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
+            print(text, file=sys.stderr)
+            self.exitcode = UNUSABLE
+            return
+        scopes = proof.scopes()
+        tell(json.dumps([scope.row() for scope in scopes], indent=2) if opts.format == "json" else _table(scopes))
+        self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
+
+
+def _files(args: list[str], config: Config) -> list[Path]:
+    if args:
+        return [Path(name) for name in args]
+    if config.audit is None:
+        raise ConfigError("LINKCRAWL_AUDIT: is empty, so no log is kept; scrapy audit audit.jsonl would read that one")
+    return [config.audit]
+
+
+def _floor(config: Config) -> Callable[[str], Floor]:
+    """What a host has to keep at least, by DOWNLOAD_DELAY and the policy file."""
+    policies = load(config.policies) if config.policies else None
+
+    def floor(host: str) -> Floor:
+        applied = policies.of_host(host) if policies else None
+        if applied is None or applied.floor is None:
+            return config.delay, "DOWNLOAD_DELAY"
+        return applied.floor, f"policy {applied.floor_from}"
+
+    return floor
+
+
+def _table(scopes: list[Scope]) -> str:
+    requests = sum(scope.requests for scope in scopes if scope.kind == "host")
+    violations = sum(scope.violations for scope in scopes)
+    rows = [
+        (
+            scope.kind,
+            str(scope.requests),
+            "" if scope.gap is None else f"{scope.gap:.3f} s",
+            "" if scope.required is None else f"{scope.required:.3f} s",
+            str(scope.violations),
+            scope.name,
+            scope.origin or "",
+        )
+        for scope in scopes
+    ]
+    return "\n".join([columns(HEAD, rows), f"{requests} requests, {violations} violations"])
