@@ -32,6 +32,7 @@ class MongoStore:
         self._meta = database["meta"].with_options(write_concern=DURABLE)
         self._claim = Claim(self._meta, where)
         self._before_was_clean: bool | None = None
+        self._is_shared = False
 
     @classmethod
     def open(cls, url: str) -> MongoStore:
@@ -56,11 +57,12 @@ class MongoStore:
 
     # -- one crawl at a time ------------------------------------------------------------------------------------
 
-    def claim(self) -> None:
+    def claim(self, shared: str | None = None) -> None:
         if self._before_was_clean is not None:
             return
         with faults(self._where):
-            self._claim.take()
+            self._claim.take(shared)
+            self._is_shared = shared is not None
             self._before_was_clean = self._read_clean()
             self._write_clean(False)
 
@@ -69,6 +71,8 @@ class MongoStore:
             return self._read_clean() if self._before_was_clean is None else self._before_was_clean
 
     def mark_clean(self) -> None:
+        if self._is_shared:
+            return  # other workers may be at it, or may have died
         with faults(self._where):
             self._write_clean(True)
 
@@ -131,10 +135,15 @@ class MongoStore:
             )
         return None if found is None else moment_of(found["next_check_at"])
 
-    def hosts(self) -> Iterator[HostMemory]:
-        """All at once: it must be of one moment, and who asks keeps it all in memory anyway."""
+    def revision(self) -> int:
         with faults(self._where):
-            documents = list(self._database["hosts"].find(sort=[("_id", 1)]))
+            return self._database["links"].estimated_document_count()  # links are never deleted
+
+    def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
+        """All at once: it must be of one moment, and who asks keeps it all in memory anyway."""
+        wanted = {} if names is None else {"_id": {"$in": [text(name) for name in names]}}
+        with faults(self._where):
+            documents = list(self._database["hosts"].find(wanted, sort=[("_id", 1)]))
         return map(host_memory, documents)
 
     def orders(self) -> dict[str, Order]:

@@ -76,19 +76,20 @@ def due(
     links = database["links"]
     conditions = _conditions(database, now, narrow)
     parts: list[Document] = [{}]
-    priority = _priority(links, host, {})
-    if after is not None:
+    if after is None:
+        priority = _priority(links, host, {})
+    else:
         priority, since = after.priority, date(after.next_check_at)
         parts = [{"next_check_at": since, "_id": {"$gt": after.id}}, {"next_check_at": {"$gt": since}}]
     found: list[Document] = []
-    while priority is not None and len(found) < limit:
+    while priority is not None:
         of_host = {"host": {"$eq": host}, "priority": priority}
         for part in parts:
-            if len(found) < limit:
-                chosen = links.find({"$and": [of_host, part, *conditions]}, hint="by_turn")
-                found += chosen.sort([("next_check_at", 1), ("_id", 1)]).limit(limit - len(found))
-        parts = [{}]
-        priority = _priority(links, host, {"priority": {"$lt": priority}})
+            chosen = links.find({"$and": [of_host, part, *conditions]}, hint="by_turn", batch_size=limit)
+            found += chosen.sort([("next_check_at", 1), ("_id", 1)]).limit(limit - len(found))
+            if len(found) >= limit:
+                return [due_link(document) for document in found]
+        priority, parts = _priority(links, host, {"priority": {"$lt": priority}}), [{}]
     return [due_link(document) for document in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -122,12 +123,15 @@ def refusals(where: str, setting: str) -> Iterator[None]:
 
 
 def client_of(url: str, setting: str) -> MongoClient[dict[str, Any]]:
-    """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError."""
+    """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError, also for an option that
+    pymongo would only warn of: a misspelt `tls` must not go unnoticed."""
     given = {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
     timeouts = {name: value for name, value in TIMEOUTS.items() if name.lower() not in given}
     try:
-        return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
-    except (ConfigurationError, InvalidURI, InvalidName, ValueError, TypeError) as fault:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
+    except (ConfigurationError, InvalidURI, InvalidName, ValueError, TypeError, UserWarning) as fault:
         said = " ".join(str(fault).split())
         raise StoreError(
             f"{setting}: {shown(url)} is not understood: {said}; mongodb://HOST:PORT/DB would work"
@@ -152,12 +156,13 @@ def open_database(url: str, setting: str = "LINKCRAWL_STORE") -> Database[dict[s
 
 
 def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Database[dict[str, Any]]:
-    try:
-        named = client.get_default_database()
-    except ConfigurationError:
+    server, _, path = shown(url).partition("://")[2].partition("/")
+    if not path or "." in path:  # pymongo takes what follows a dot for a collection
         raise StoreError(
-            f"{setting}: {shown(url)} names no database; {shown(url).rstrip('/')}/linkcrawl would work"
-        ) from None
+            f"{setting}: {shown(url)} {'names no database' if not path else 'has a dot in the name of its database'}; "
+            f"mongodb://{server}/linkcrawl would work"
+        )
+    named = client.get_default_database()
     return named.with_options(codec_options=CODEC, read_preference=ReadPreference.PRIMARY, write_concern=MAJORITY)
 
 

@@ -66,6 +66,7 @@ class Writer:
         self._batches = database["batches"].with_options(write_concern=DURABLE)
         self._me = this_process()
         self._known_collections: set[str] = set()
+        self._begun: Document | None = None
         self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw}
 
     def add(self, entries: Sequence[Entry]) -> Taken:
@@ -116,15 +117,21 @@ class Writer:
                     self._complete(batch)
 
     def _write_batch(self, kind: str, items: list[Document]) -> Taken:
-        if not items:
-            return Taken()
         if len(items) > 1 and len(encode({"items": items})) > LARGEST_BATCH:
             half = len(items) // 2
             return self._write_batch(kind, items[:half]) + self._write_batch(kind, items[half:])
         batch = {"_id": _batch_id(kind, items), "kind": kind, "by": self._me, "items": items}
-        begun = {name: value for name, value in batch.items() if name != "_id"}
-        self._batches.update_one({"_id": batch["_id"]}, {"$set": begun, "$currentDate": {"at": True}}, upsert=True)
-        return self._complete(batch)
+        if self._begun is not None and self._begun["_id"] != batch["_id"]:
+            self._run(self._begun)  # its call failed, and was not repeated as it was
+        return self._run(batch) if items else Taken()
+
+    def _run(self, batch: Document) -> Taken:
+        self._begun = batch
+        kept = {name: value for name, value in batch.items() if name != "_id"}
+        self._batches.update_one({"_id": batch["_id"]}, {"$set": kept, "$currentDate": {"at": True}}, upsert=True)
+        taken = self._complete(batch)
+        self._begun = None
+        return taken
 
     def _complete(self, batch: Document) -> Taken:
         taken = self._kinds[batch["kind"]](batch["items"])

@@ -1,0 +1,123 @@
+"""The claim on a MongoDB store as crawls on several machines see it: a lease, which ends when nobody renews it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from linkcrawl.stores import StoreBusy, StoreLost, holder
+from linkcrawl.stores.mongo_claim import Claim
+from linkcrawl.stores.mongo_schema import open_database
+from tests.contract.mongodb import database, server_url
+
+LEASE = 1.5
+OF_ANOTHER = {
+    "id": "another",
+    "host": "elsewhere",
+    "pid": 7,
+    "machine": "three",
+    "started": 1,
+    "until": datetime.now(UTC) + timedelta(hours=1),
+}
+THIS_PROCESS = """
+import json
+from linkcrawl.stores.holder import this_process
+print(json.dumps(this_process()), flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def claim_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Claim]]:
+    """Makes a claim on one store for a crawl on the machine of that name; no machine sees the processes of others."""
+    opened = []
+    with database(server_url()) as url:
+
+        def claim(machine: str, lease: float = LEASE) -> Claim:
+            monkeypatch.setattr(holder, "_machine", lambda: machine)
+            opened.append(open_database(url))
+            return Claim(opened[-1]["meta"], "the store", lease)
+
+        yield claim
+    for one in opened:
+        one.client.close()
+
+
+def stop_renewing(claim: Claim) -> None:
+    """As a crawl that was killed, or whose machine sleeps."""
+    claim._ending.set()
+    assert claim._thread is not None
+    claim._thread.join()
+
+
+def test_a_living_crawl_elsewhere_keeps_its_claim(claim_of: Callable[[str], Claim]) -> None:
+    first, second = claim_of("one"), claim_of("two")
+    first.take()
+    for _ in range(3):
+        began = time.monotonic()
+        with pytest.raises(StoreBusy, match=r"another crawl \(process \d+ on .+\) holds this store \(the store\)"):
+            second.take()
+        assert time.monotonic() - began < LEASE + 10  # the renewal gives it away, else the lease's end
+        first.check()
+    first.release()
+    second.take()
+    second.release()
+
+
+def test_the_claim_of_a_dead_crawl_elsewhere_lapses(claim_of: Callable[[str], Claim]) -> None:
+    first, second = claim_of("one"), claim_of("two")
+    first.take()
+    stop_renewing(first)
+    second.take()
+    second.check()
+    with pytest.raises(StoreLost, match="lost: another crawl"):
+        first.check()
+    second.release()
+    with pytest.raises(StoreLost):  # for good: what it knows of hosts is old
+        first.check()
+    first.release()
+
+
+def test_a_crawl_that_could_not_renew_keeps_what_nobody_took(claim_of: Callable[[str], Claim]) -> None:
+    first = claim_of("one", 0.2)
+    first.take()
+    stop_renewing(first)
+    time.sleep(0.5)
+    first.check()
+    first.release()
+
+
+def test_losing_the_claim_is_noticed_without_being_asked(claim_of: Callable[[str], Claim]) -> None:
+    first, second = claim_of("one", 0.3), claim_of("two")
+    first.take()
+    thread = first._thread
+    assert thread is not None
+    first._meta.replace_one({"_id": "claim"}, OF_ANOTHER)
+    thread.join(30)
+    assert not thread.is_alive()
+    with pytest.raises(StoreLost, match=r"process 7 on elsewhere"):
+        first.check()
+    first.release()
+    with pytest.raises(StoreBusy):
+        second.take()
+
+
+def test_a_process_is_alive_until_it_ends() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", THIS_PROCESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        told = json.loads(other.stdout.readline())
+        assert holder.is_alive(told) is True
+        assert holder.is_alive({**told, "started": told["started"] + 1}) is False  # another with its pid
+        assert holder.is_alive({**told, "machine": "elsewhere"}) is None
+        other.kill()
+        other.wait()
+    assert holder.is_alive(told) is False
+    assert holder.is_alive(holder.this_process()) is True

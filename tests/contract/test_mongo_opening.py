@@ -1,0 +1,99 @@
+"""A MongoDB store that can't be opened says so in one line, soon, and shows no password."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from linkcrawl.stores import StoreError, open_store
+from tests.contract.mongodb import database, looking_at, server_url
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with database(server_url()) as url:
+        yield url
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(StoreError) as refused:
+        open_store(url)
+    said = str(refused.value)
+    assert said.startswith("LINKCRAWL_STORE: ")
+    assert "\n" not in said
+    assert len(said) < 600
+    return said
+
+
+@pytest.mark.parametrize(
+    ("url", "part"),
+    [
+        ("mongodb://127.0.0.1:27017", "names no database; mongodb://127.0.0.1:27017/linkcrawl would work"),
+        ("mongodb://127.0.0.1:27017/?w=1", "names no database"),
+        ("mongodb:///db", "is not understood"),
+        ("mongodb://127.0.0.1:port/db", "is not understood"),
+        ("mongodb://127.0.0.1:99999/db", "is not understood"),
+        ("mongodb://127.0.0.1:27017/a$b", "is not understood"),
+        ("mongodb://127.0.0.1:27017/a.b", "has a dot in the name of its database"),
+        ("mongodb://127.0.0.1/db?w=-7", "is not understood"),
+        ("mongodb://127.0.0.1/db?tsl=true", "is not understood: Unknown option"),
+        ("mongodb://user:pass/word@127.0.0.1/db", "is not understood"),
+        ("mongodb+srv://127.0.0.1/db", "is not understood"),
+        ("mongo://127.0.0.1/db", "is not understood"),
+    ],
+)
+def test_a_url_that_cannot_be_used(url: str, part: str) -> None:
+    said = refusal(url)
+    assert part in said
+    assert "would work" in said
+    assert "pass" not in said.replace("password", "")
+    assert "word@" not in said
+
+
+def test_nobody_there_is_told_within_seconds() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        began = time.monotonic()
+        said = refusal(f"mongodb://u:secret@127.0.0.1:{closed.getsockname()[1]}/db")
+    assert "refused" in said
+    assert "secret" not in said
+    assert time.monotonic() - began < 30
+
+
+def test_a_port_that_is_no_mongodb_is_told_within_seconds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        said = refusal(f"mongodb://127.0.0.1:{silent.getsockname()[1]}/db?connectTimeoutMS=300")
+    assert "timed out" in said
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone(url: str) -> None:
+    open_store(url).close()
+    with looking_at(url) as seen:
+        seen["meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
+    assert "has version 2, made by a newer linkcrawl; this one knows versions up to 1" in refusal(url)
+
+
+@pytest.mark.parametrize("name", ["links", "records", "meta"])
+def test_a_database_of_another_program_is_refused_and_left_alone(url: str, name: str) -> None:
+    with looking_at(url) as seen:
+        seen[name].insert_one({"theirs": 1})
+        assert f"holds a collection {name!r} of another program" in refusal(url)
+        assert seen.list_collection_names() == [name]
+
+
+def test_other_collections_may_stand_beside_a_store(url: str) -> None:
+    with looking_at(url) as seen:
+        seen["linksChecked"].insert_one({"url": "https://a.example/"})
+    open_store(url).close()
+    open_store(url).close()
+
+
+def test_an_index_that_cannot_be_made_is_told(url: str) -> None:
+    with looking_at(url) as seen:
+        open_store(url).close()
+        seen["links"].drop_index("by_turn")
+        seen["links"].create_index([("url", 1)], name="by_turn")
+    assert "by_turn" in refusal(url)
