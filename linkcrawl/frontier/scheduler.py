@@ -139,9 +139,9 @@ class Scheduler(BaseScheduler):
     # What others of the project call.
 
     @property
-    def in_flight(self) -> int:
-        """Requests handed out that have not ended."""
-        return len(self._flying)
+    def in_flight(self) -> list[Request]:
+        """Requests handed out that have not ended, longest first; meta says since when (`handed_out_at`, Unix time)."""
+        return list(self._flying)
 
     def ended(self, request: Request) -> None:
         """The request has ended, in whatever way; its gate opens after its delay. Called twice, it does nothing."""
@@ -167,7 +167,8 @@ class Scheduler(BaseScheduler):
     def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
         self._flying[request] = gate
         self.keeper.handed_out(gate.name)
-        request.meta.update(download_slot=gate.name, required=self.keeper.required(gate.name), cleared=True)
+        required, now = self.keeper.required(gate.name), self._session.now()
+        request.meta.update(download_slot=gate.name, required=required, handed_out_at=now, cleared=True)
         request.headers.update(self._identity)
         return request
 

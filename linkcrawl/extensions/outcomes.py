@@ -1,0 +1,71 @@
+"""What came of the checks of one crawl: counts and times by category, status and reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from attrs import define, field
+
+from linkcrawl.items import Category, Record
+
+Kind = tuple[Category, int | None, str]
+
+
+@define
+class Times:
+    """Of how many checks, of how many with a time, and those times in milliseconds: their sum and the largest."""
+
+    count: int = 0
+    timed: int = 0
+    total_ms: int = 0
+    max_ms: int | None = None
+
+    @property
+    def mean_ms(self) -> float | None:
+        return self.total_ms / self.timed if self.timed else None
+
+    def add(self, duration_ms: int | None) -> None:
+        """Count a check."""
+        self.count += 1
+        if duration_ms is not None:
+            self.timed += 1
+            self.total_ms += duration_ms
+            self.max_ms = max(duration_ms, self.max_ms or 0)
+
+
+@define
+class Outcomes:
+    """Grows with every record; its size is that of the table of reasons."""
+
+    whole: Times = field(factory=Times)
+    categories: Counter[Category] = field(factory=Counter)
+    kinds: dict[Kind, Times] = field(factory=dict)
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        self.whole.add(record.duration_ms)
+        self.categories[record.category] += 1
+        kind = record.category, record.status, record.reason
+        if kind not in self.kinds:
+            self.kinds[kind] = Times()
+        self.kinds[kind].add(record.duration_ms)
+
+    @property
+    def service(self) -> float:
+        """Seconds that a check takes on average, without waiting; 0 before any has ended."""
+        return (self.whole.mean_ms or 0.0) / 1000
+
+    def rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        """Category, status, reason, count, mean and maximum milliseconds as texts; most first."""
+        order = sorted(self.kinds.items(), key=lambda kind: (-kind[1].count, kind[0][0], kind[0][2], kind[0][1] or 0))
+        return [
+            (
+                str(category),
+                "-" if status is None else str(status),
+                reason,
+                str(times.count),
+                "-" if times.mean_ms is None else f"{times.mean_ms:.0f}",
+                "-" if times.max_ms is None else str(times.max_ms),
+            )
+            for (category, status, reason), times in order
+        ]

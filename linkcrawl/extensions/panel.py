@@ -1,0 +1,106 @@
+"""How a crawl looks on a terminal, and in a log: one panel, one line, one table, all made of the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from linkcrawl.extensions.outcomes import Outcomes
+from linkcrawl.frontier.gauges import Gauges
+from linkcrawl.items import Category
+from linkcrawl.shown import span
+
+COLOURS = {
+    Category.OK: "green",
+    Category.BROKEN: "red",
+    Category.UNDETERMINED: "yellow",
+    Category.RESTRICTED: "blue",
+    Category.BLOCKED_BY_ROBOTS: "magenta",
+    Category.INVALID: "bright_black",
+}
+HEAD = ("category", "status", "reason", "links", "mean ms", "max ms")
+
+
+@frozen(kw_only=True)
+class Standing:
+    """A crawl at a moment. `rate`: checks a second of late. `requests`: in flight."""
+
+    checked: int
+    rate: float
+    requests: int
+    gauges: Gauges
+    categories: Mapping[Category, int]
+
+    @property
+    def counts(self) -> list[tuple[Category, int]]:
+        """Categories that have come up, in the contract's order."""
+        return [(category, self.categories[category]) for category in Category if self.categories.get(category)]
+
+
+def line(standing: Standing) -> str:
+    """One line for programs: `progress name=value …`. Seconds where a name says so."""
+    gauges = standing.gauges
+    pairs: dict[str, object] = {
+        "checked": standing.checked,
+        "per_second": f"{standing.rate:.2f}",
+        "due": gauges.due,
+        "requests": standing.requests,
+        "ready": gauges.ready,
+        "waiting": gauges.waiting,
+        "in_flight": gauges.in_flight,
+        "blocked": gauges.blocked,
+        "eta_seconds": f"{gauges.eta:.0f}",
+    }
+    if gauges.slowest is not None:
+        pairs |= {"slowest": gauges.slowest[0], "slowest_seconds": f"{gauges.slowest[1]:.0f}"}
+    pairs |= {str(category): count for category, count in standing.counts}
+    return "progress " + " ".join(f"{name}={value}" for name, value in pairs.items())
+
+
+def panel(standing: Standing) -> RenderableType:
+    """The live panel."""
+    gauges = standing.gauges
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    done = (
+        f"{standing.checked:,} ({standing.rate:.1f} a second)   due {gauges.due:,}   at least {span(gauges.eta)} more"
+    )
+    grid.add_row("checked", done)
+    grid.add_row(
+        "hosts",
+        f"{gauges.in_flight:,} in flight   {gauges.ready:,} ready   {gauges.waiting:,} waiting   "
+        f"{gauges.blocked:,} blocked",
+    )
+    counts = Text("   ").join(
+        Text.assemble((f"{count:,} ", "bold"), (str(category), COLOURS[category]))
+        for category, count in standing.counts
+    )
+    grid.add_row("links", counts)
+    if gauges.slowest is not None:
+        grid.add_row("slowest", Text(f"{gauges.slowest[0]}, {span(gauges.slowest[1])} at least"))
+    return Panel(grid, title="linkcrawl", title_align="left", border_style="dim")
+
+
+def table(outcomes: Outcomes) -> Table:
+    """What came of the links, for the end."""
+    made = Table(title="What came of the links", title_justify="left")
+    for name in HEAD:
+        made.add_column(name, overflow="fold", justify="left" if name in HEAD[:3] and name != "status" else "right")
+    for row in outcomes.rows():
+        made.add_row(*map(Text, row))
+    return made
+
+
+def lines(outcomes: Outcomes) -> list[str]:
+    """The same for a log: `outcome name=value …`, one line a row."""
+    names = [name.replace(" ", "_") for name in HEAD]
+    return [
+        "outcome " + " ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))
+        for row in outcomes.rows()
+    ]
