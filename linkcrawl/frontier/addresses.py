@@ -17,9 +17,13 @@ _domains = tldextract.TLDExtract(suffix_list_urls=(), include_psl_private_domain
 
 @lru_cache(maxsize=65536)
 def registered_domain(host: str) -> str:
-    """The registered domain of a host key, by the Public Suffix List; an address or single name is its own."""
-    name = host if host.startswith("[") else host.partition(":")[0]
-    return _domains(name).top_domain_under_public_suffix or name
+    """The registered domain of a host key, by the Public Suffix List; under a top-level domain that the list doesn't
+    have, as of an intranet, by its rule for those, two labels. An address or single name is its own."""
+    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+    found = _domains(name)
+    if found.suffix or found.ipv4 or found.ipv6:
+        return found.top_domain_under_public_suffix or name
+    return ".".join(name.split(".")[-2:])
 
 
 class Addresses:

@@ -1,0 +1,65 @@
+"""Which names share a server, and which only share a front end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("www.museum.nl", "museum.nl"),
+        ("museum.nl:8080", "museum.nl"),
+        ("a.b.ac.uk", "b.ac.uk"),
+        ("one.github.io", "one.github.io"),
+        ("github.io", "github.io"),
+        ("a.b.corp", "b.corp"),
+        ("deep.er.lib.internal", "lib.internal"),
+        ("localhost", "localhost"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("192.0.2.1:8080", "192.0.2.1"),
+        ("[2001:db8::1]:8080", "[2001:db8::1]"),
+        ("xn--bcher-kva.example.de", "example.de"),
+    ],
+)
+def test_registered_domain(host: str, domain: str) -> None:
+    assert registered_domain(host) == domain
+
+
+def test_few_domains_share_and_one_more_lets_all_go() -> None:
+    addresses = Addresses()
+    few = [f"www.site{number}.org" for number in range(FEW)]
+    assert [addresses.learn(host, ["192.0.2.1"]) for host in few] == [()] * FEW
+    assert {addresses.leader(host) for host in few} == {few[0]}
+    assert addresses.learn("www.another.org", ["192.0.2.1"]) == (*few[1:], "www.another.org")
+    assert [addresses.leader(host) for host in [*few, "www.another.org"]] == [*few, "www.another.org"]
+    assert addresses.learn("www.more.org", ["192.0.2.1"]) == ()
+
+
+def test_an_address_is_learned_once() -> None:
+    addresses = Addresses()
+    addresses.learn("a.org", ["192.0.2.1"])
+    addresses.learn("b.org", ["192.0.2.2"])
+    assert addresses.learn("b.org", ["192.0.2.1"]) == ()
+    assert addresses.leader("b.org") == "b.org", "a gate that changes with every look at DNS would keep no delay"
+
+
+HOSTS = [f"{name}.site{site}.org" for site in range(7) for name in ("a", "b")]
+
+
+@given(st.lists(st.tuples(st.sampled_from(HOSTS), st.sampled_from(["192.0.2.1", "192.0.2.2"])), max_size=40))
+def test_who_shares_a_gate_is_always_one_group_with_one_leader(met: list[tuple[str, str]]) -> None:
+    addresses = Addresses()
+    at: dict[str, str] = {}
+    for host, address in met:
+        addresses.learn(host, [address])
+        at.setdefault(host, address)
+    for address in set(at.values()):
+        mine = [host for host in at if at[host] == address]
+        crowded = len({registered_domain(host) for host in mine}) > FEW
+        leaders = [addresses.leader(host) for host in mine]
+        assert leaders == (mine if crowded else [mine[0]] * len(mine))

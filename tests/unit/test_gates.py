@@ -1,0 +1,358 @@
+"""Gates: who shares one, what it must keep, when it opens, and that nothing of it is forgotten."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.workbench import Gate
+from linkcrawl.items import Act, HostMemory, Order
+from linkcrawl.politeness.pacing import Blocked, Standing
+from linkcrawl.politeness.policy import Clock as CollectionClock
+from linkcrawl.session import Session
+from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
+
+Open = Callable[..., Session]
+GROUP = '[[policy]]\nname = "museum"\nhosts = ["*.museum.example"]\ndelay = 2.0\ngroup = true\n'
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
+    sessions: list[Session] = []
+
+    def open_one(rules: str = "", **more: Any) -> Session:
+        sessions.append(session(tmp_path, clock, rules, **more))
+        return sessions[-1]
+
+    yield open_one
+    for each in sessions:
+        each.worker.close()
+
+
+def gate_of(keeper: Gatekeeper, host: str) -> Gate[Any]:
+    gate: Gate[Any] = Gate(keeper.name(host), -math.inf)
+    keeper.open(gate, host)
+    return gate
+
+
+def gates_of(keeper: Gatekeeper, hosts: list[str]) -> dict[str, Gate[Any]]:
+    """All hosts in their gates, one Gate for each name."""
+    gates: dict[str, Gate[Any]] = {}
+    for host in hosts:
+        gate = gates.setdefault(keeper.name(host), Gate(keeper.name(host), -math.inf))
+        keeper.open(gate, host)
+    return gates
+
+
+def kept(at: Session) -> list[HostMemory]:
+    """What the store would give back to the next crawl."""
+    at.store.remember(at.hosts.take_changed())
+    return list(at.store.hosts())
+
+
+# Who shares a gate.
+
+
+def test_a_policy_group_of_forty_hosts_is_one_gate_with_the_delay_of_its_rule(opened: Open) -> None:
+    keeper = Gatekeeper(opened(GROUP))
+    gates = gates_of(keeper, [f"h{number}.museum.example" for number in range(40)])
+    assert list(gates) == ["policy museum"]
+    assert len(keeper.members("policy museum")) == 40
+    assert keeper.delay("policy museum").seconds == 2.0
+    assert keeper.delay("policy museum").origin == "policy museum"
+
+
+def test_eighty_names_at_one_address_are_one_gate(opened: Open) -> None:
+    keeper = Gatekeeper(opened())
+    names = [f"h{number}.museum.example" for number in range(80)]
+    assert not any(keeper.learn(name, ("192.0.2.1",)) for name in names)
+    assert list(gates_of(keeper, names)) == [names[0]]
+
+
+def test_an_address_of_many_strangers_chains_nobody(opened: Open) -> None:
+    keeper = Gatekeeper(opened())
+    names = [f"www.site{number}.example" for number in range(20)]
+    told = [keeper.learn(name, ("192.0.2.1",)) for name in names]
+    assert told.count(True) == 1, "once, when it turned out"
+    assert {keeper.name(name) for name in names} == set(names)
+
+
+def test_a_host_without_an_address_is_its_own_gate(opened: Open) -> None:
+    keeper = Gatekeeper(opened())
+    assert not keeper.learn("nowhere.example", ())
+    assert keeper.name("nowhere.example") == "nowhere.example"
+
+
+def test_several_addresses_are_told_in_any_order(opened: Open) -> None:
+    keeper = Gatekeeper(opened())
+    keeper.learn("a.example", ("192.0.2.2", "192.0.2.1"))
+    keeper.learn("b.example", ("192.0.2.1", "192.0.2.2"))
+    assert keeper.name("b.example") == "a.example"
+
+
+# What it must keep.
+
+
+def test_the_strictest_host_of_a_gate_holds_for_all(opened: Open, clock: Clock) -> None:
+    at = opened('[[policy]]\nname = "slow"\nhosts = ["c.example"]\ndelay = 7\nmax_per_day = 50\n')
+    keeper = Gatekeeper(at)
+    for name in ("a.example", "b.example", "c.example"):
+        keeper.learn(name, ("192.0.2.1",))
+    gates = gates_of(keeper, ["a.example", "b.example"])
+    assert keeper.delay("a.example").seconds == 1.0
+    read_robots_of(at.robots, "b.example", "User-agent: *\nCrawl-delay: 5\n", clock())
+    keeper.renew(gates["a.example"])
+    assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (5.0, "Crawl-delay")
+    keeper.open(gates["a.example"], "c.example")
+    assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (7.0, "policy slow")
+    assert keeper.terms("a.example").max_per_day == 50
+    assert gates["a.example"].delay == 7.0
+
+
+def test_hosts_that_come_one_by_one_are_each_asked_once(opened: Open) -> None:
+    """A gate of thousands of hosts: what is known of their robots.txt isn't gone through again for each that comes."""
+    at = opened(GROUP)
+    asked = []
+    get = at.robots.get
+    at.robots.get = lambda authority: asked.append(authority) or get(authority)  # type: ignore[method-assign, func-returns-value]
+    gates_of(Gatekeeper(at), [f"h{number}.museum.example" for number in range(1000)])
+    assert len(asked) <= 8 * 1000
+
+
+@pytest.mark.parametrize(
+    ("rules", "robots", "seconds", "origin"),
+    [
+        ("", "", 1.0, "DOWNLOAD_DELAY"),
+        ("", "Crawl-delay: 0.2", 1.0, "DOWNLOAD_DELAY"),
+        ("", "Crawl-delay: 3600", 3600.0, "Crawl-delay"),
+        ("", "Request-rate: 1/30", 30.0, "Request-rate"),
+        ("delay = 0.3", "", 0.3, "policy p"),
+        ("delay = 0.3", "Crawl-delay: 2", 2.0, "Crawl-delay"),
+        ('crawl_delay = 0.5\nagreement = "mail"', "Crawl-delay: 60", 1.0, "DOWNLOAD_DELAY"),
+        ('delay = 0.1\ncrawl_delay = 0.5\nagreement = "mail"', "Crawl-delay: 60", 0.5, "agreement: mail"),
+        ('crawl_delay = 9\nagreement = "mail"', "", 9.0, "agreement: mail"),
+    ],
+)
+def test_whose_delay_it_is(opened: Open, clock: Clock, rules: str, robots: str, seconds: float, origin: str) -> None:
+    at = opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rules}\n' if rules else "")
+    read_robots_of(at.robots, "a.example", f"User-agent: *\n{robots}\n", clock())
+    keeper = Gatekeeper(at)
+    gate = gate_of(keeper, "a.example")
+    assert (keeper.delay(gate.name).seconds, keeper.delay(gate.name).origin) == (seconds, origin)
+    assert seconds in [number.seconds for number in keeper.considered(gate.name)]
+
+
+def test_robots_of_both_schemes_count(opened: Open, clock: Clock) -> None:
+    at = opened()
+    read_robots_of(at.robots, "a.example", "User-agent: *\nCrawl-delay: 3\n", clock())
+    keeper = Gatekeeper(at)
+    assert keeper.delay("a.example").seconds == 3.0
+
+
+def test_an_expensive_request_is_paid_for_by_the_next(opened: Open, clock: Clock) -> None:
+    keeper = Gatekeeper(opened())
+    gate = gate_of(keeper, "a.example")
+    ended = keeper.ended(gate, "a.example", answer(took=0.01), cost=4.0)
+    assert ended.wake == clock() + 4.0
+    assert keeper.required("a.example").seconds == 4.0
+    keeper.ended(gate, "a.example", answer(took=0.01), cost=1.0)
+    assert keeper.required("a.example").seconds == 1.0
+
+
+# When it opens, and why not before.
+
+
+@pytest.mark.parametrize(
+    ("rule", "opens", "why", "standing"),
+    [
+        ("paused = true", math.inf, "paused by policy p", Standing.BLOCKED),
+        ('quiet = ["mon 11:00-13:00 UTC"]', T0 + 3600, "quiet hours", Standing.QUIET),
+        ('quiet = ["mon 23:00-11:00 UTC"]', -math.inf, "", Standing.WAITING),
+        ('quiet = ["daily 00:00-24:00 UTC"]', math.inf, "quiet hours", Standing.QUIET),
+    ],
+)
+def test_rules_close_a_gate(opened: Open, clock: Clock, rule: str, opens: float, why: str, standing: Standing) -> None:
+    keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
+    gate = gate_of(keeper, "a.example")
+    wait = keeper.wait(gate.name, clock())
+    assert wait.standing is standing
+    if why:
+        assert (wait.at, wait.why) == (opens, why)
+    else:
+        assert wait.at <= clock()
+
+
+def test_visit_time_closes_a_gate(opened: Open, clock: Clock) -> None:
+    at = opened()
+    read_robots_of(at.robots, "a.example", "User-agent: *\nVisit-time: 1400-1600\n", clock())
+    keeper = Gatekeeper(at)
+    gate_of(keeper, "a.example")
+    wait = keeper.wait("a.example", clock())
+    assert (wait.at, wait.standing) == (T0 + 2 * 3600, Standing.QUIET)
+
+
+def test_max_per_day_closes_a_gate_until_the_next(opened: Open, clock: Clock) -> None:
+    keeper = Gatekeeper(opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nmax_per_day = 3\n'))
+    gate = gate_of(keeper, "a.example")
+    wakes = [keeper.ended(gate, "a.example", answer(), cost=1.0).wake for _ in range(3)]
+    assert wakes[:2] == [T0 + 1, T0 + 1]
+    assert wakes[2] == T0 + 12 * 3600
+    clock.at = T0 + 12 * 3600
+    assert keeper.wait("a.example", clock()).at <= clock()
+
+
+def test_a_block_ends_by_itself_or_by_an_order(opened: Open, clock: Clock) -> None:
+    keeper = Gatekeeper(opened())
+    gate_of(keeper, "a.example")
+    block = Order(host="a.example", act=Act.BLOCK, at=clock(), reason="asked", until=clock() + 60)
+    assert keeper.take_orders({"a.example": block}) == ["a.example"]
+    assert (keeper.wait("a.example", clock()).at, keeper.wait("a.example", clock()).why) == (T0 + 60, "blocked: asked")
+    assert keeper.take_orders({"a.example": block}) == [], "nothing new"
+    clock.at = T0 + 60
+    assert keeper.wait("a.example", clock()).at <= clock()
+    keeper.take_orders({"a.example": Order(host="a.example", act=Act.BLOCK, at=clock())})
+    assert keeper.wait("a.example", clock()).at == math.inf
+    keeper.take_orders({"a.example": Order(host="a.example", act=Act.UNBLOCK, at=clock())})
+    assert keeper.wait("a.example", clock()).at <= clock()
+
+
+def test_an_edited_policy_holds_from_the_next_request_on(opened: Open, clock: Clock) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    gate = gate_of(keeper, "a.example")
+    keeper.ended(gate, "a.example", answer(), cost=1.0)
+    at.policies = policies('[[policy]]\nname = "p"\nhosts = ["a.example"]\ndelay = 30\n')
+    keeper.renew(gate)
+    assert (gate.delay, gate.wake) == (30.0, T0 + 30)
+
+
+# What is remembered.
+
+
+def ban(keeper: Gatekeeper, gate: Gate[Any], host: str, clock: Clock) -> list[object]:
+    events: list[object] = []
+    for status in [200] * 6 + [403] * 8:
+        clock.at += 1
+        events += keeper.ended(gate, host, answer(status, at=clock()), cost=1.0).events
+    return events
+
+
+def test_a_ban_stays_over_restarts_until_a_person_lifts_it(opened: Open, clock: Clock) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    events = ban(keeper, gate_of(keeper, "a.example"), "a.example", clock)
+    assert events == [Blocked(since=T0 + 7)]
+    assert keeper.wait("a.example", clock()).standing is Standing.BLOCKED
+
+    early = Order(host="a.example", act=Act.UNBLOCK, at=T0)
+    keeper.take_orders({"a.example": early})
+    assert keeper.wait("a.example", clock()).at == math.inf, "given before the ban, it is about another one"
+
+    again = Gatekeeper(opened(memories=kept(at)))
+    gate_of(again, "a.example")
+    assert again.wait("a.example", clock()).at == math.inf
+    again.take_orders({"a.example": Order(host="a.example", act=Act.UNBLOCK, at=clock())})
+    assert again.wait("a.example", clock()).at <= clock() + 1.0
+
+
+def test_an_order_reopens_a_ban_of_the_gate_before_addresses_are_known(opened: Open, clock: Clock) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    for name in ("a.example", "b.example"):
+        keeper.learn(name, ("192.0.2.1",))
+    gates = gates_of(keeper, ["a.example", "b.example"])
+    ban(keeper, gates["a.example"], "b.example", clock)
+    again = Gatekeeper(opened(memories=kept(at)))
+    again.take_orders({"b.example": Order(host="b.example", act=Act.UNBLOCK, at=clock())})
+    for name in ("b.example", "a.example"):  # the other one comes first, and so leads
+        again.learn(name, ("192.0.2.1",))
+    gates_of(again, ["b.example", "a.example"])
+    assert again.wait("b.example", clock()).at < math.inf
+
+
+def test_what_a_server_asked_for_holds_whatever_its_gate_is_called_next(opened: Open, clock: Clock) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    for name in ("a.example", "b.example"):
+        keeper.learn(name, ("192.0.2.1",))
+    gates = gates_of(keeper, ["a.example", "b.example"])
+    keeper.ended(gates["a.example"], "b.example", answer(429, retry_after="900"), cost=1.0)
+    memories = kept(at)
+    for later in (opened(memories=memories), opened(GROUP.replace("*.museum.example", "b.example"), memories=memories)):
+        again = Gatekeeper(later)
+        again.learn("b.example", ("192.0.2.1",))
+        name = gate_of(again, "b.example").name
+        assert again.wait(name, clock()).at == T0 + 900, name
+        assert again.pace(name).back_off > 0
+
+
+def test_hosts_that_leave_a_group_take_along_what_it_has_to_wait_for(opened: Open, clock: Clock) -> None:
+    at = opened(GROUP)
+    keeper = Gatekeeper(at)
+    hosts = ["a.museum.example", "b.museum.example"]
+    gate = gates_of(keeper, hosts)["policy museum"]
+    keeper.ended(gate, hosts[0], answer(503, retry_after="600"), cost=1.0)
+    at.policies = policies("")
+    keeper.forget_members("policy museum")
+    for host in hosts:
+        assert keeper.name(host) == host
+        gate_of(keeper, host)
+        assert keeper.wait(host, clock()).at == T0 + 600
+
+
+def test_after_a_crash_every_gate_waits_one_full_delay(opened: Open, clock: Clock) -> None:
+    memory = HostMemory(host="a.example", robots={})
+    for clean, wake in ((True, 0.0), (False, T0 + 1.0)):
+        keeper = Gatekeeper(opened(memories=[memory], clean=clean))
+        gate_of(keeper, "a.example")
+        gate_of(keeper, "new.example")
+        assert max(keeper.wait("a.example", clock()).at, 0.0) == wake
+        assert max(keeper.wait("new.example", clock()).at, 0.0) == wake
+
+
+def test_crawl_delay_and_back_off_survive_a_restart(opened: Open, clock: Clock) -> None:
+    at = opened()
+    read_robots_of(at.robots, "a.example", "User-agent: *\nCrawl-delay: 20\n", clock())
+    at.hosts.change("a.example", robots={"http://a.example": at.robots.row("http://a.example")})
+    keeper = Gatekeeper(at)
+    keeper.ended(gate_of(keeper, "a.example"), "a.example", answer(503), cost=1.0)
+    again = Gatekeeper(opened(memories=kept(at)))
+    gate_of(again, "a.example")
+    assert again.delay("a.example").seconds == keeper.delay("a.example").seconds == 40.0
+    assert again.wait("a.example", clock()).at == T0 + 40.0
+
+
+def test_a_request_on_its_way_is_remembered(opened: Open, clock: Clock) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    gate = gate_of(keeper, "a.example")
+    keeper.handed_out(gate.name)
+    (memory,) = kept(at)
+    assert memory.pace["asked_at"] == T0
+    clock.at += 3
+    keeper.ended(gate, "a.example", answer(at=clock()), cost=1.0)
+    (memory,) = kept(at)
+    assert memory.pace["last_end"] == T0 + 3
+
+
+def test_the_clock_of_a_collection_is_kept_over_restarts(opened: Open, clock: Clock) -> None:
+    north = CollectionClock(name="collection North", delay=5.0, max_per_day=2, rule="north")
+    at = opened()
+    keeper = Gatekeeper(at)
+    assert keeper.clock_opens(north) <= clock()
+    keeper.clock_started(north)
+    again = Gatekeeper(opened(memories=kept(at)))
+    assert again.clock_opens(north) == T0 + 5.0
+    clock.at += 5
+    again.clock_started(north)
+    assert again.clock_opens(north) == T0 + 12 * 3600, "two checks a day are made"
