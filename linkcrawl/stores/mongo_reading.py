@@ -180,11 +180,13 @@ def _chosen(stored: Collection[Document], page: list[Document], query: Query, mo
     for found in stored.find({"$and": conditions}, fields, hint="by_link").sort([("link", 1), ("checked_at", 1)]):
         if found["_id"] not in moment.hidden:
             history.setdefault(found["link"], []).append(found)
-    return [document for document in page if _wanted(document, history[document["link"]], query)]
+    return [document for document in page if _wanted(document, history.get(document["link"], []), query)]
 
 
 def _wanted(document: Document, history: list[Document], query: Query) -> bool:
-    place = next(place for place, found in enumerate(history) if found["_id"] == document["_id"])
+    place = next((place for place, found in enumerate(history) if found["_id"] == document["_id"]), None)
+    if place is None:
+        return False  # thinned out since the page was read
     if not query.history and place != len(history) - 1:
         return False
     if not query.changed or place == 0:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
 from bson import encode
-from pymongo import ReplaceOne, ReturnDocument, UpdateOne
+from pymongo import DeleteMany, ReplaceOne, ReturnDocument, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError
@@ -41,6 +42,9 @@ LARGEST_BATCH = 12 * 1024 * 1024
 ABANDONED = 60
 #: Collection names known to be stored; when full it starts anew.
 REMEMBERED = 100_000
+
+#: Links whose old records are removed by one command.
+DELETED_AT_ONCE = 1000
 
 _DUPLICATE_KEY = 11000
 
@@ -208,6 +212,25 @@ class Writer:
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return Taken()
+
+
+def thin(records: Collection[Document], since: float, until: float) -> int:
+    """See Store.thin. Raises PyMongoError."""
+    stretch = {"$gte": first_from(since), "$lt": first_from(until)}
+    several = records.aggregate(
+        [
+            {"$match": {"checked_at": stretch}},
+            {"$group": {"_id": "$link", "last": {"$max": "$checked_at"}, "number": {"$sum": 1}}},
+            {"$match": {"number": {"$gt": 1}}},
+        ],
+        hint="by_time",
+        allowDiskUse=True,
+    )
+    removed = 0
+    while links := list(islice(several, DELETED_AT_ONCE)):
+        before_last = [{"link": link["_id"], "checked_at": stretch | {"$lt": link["last"]}} for link in links]
+        removed += records.bulk_write([DeleteMany(chosen) for chosen in before_last], ordered=False).deleted_count
+    return removed
 
 
 def _batch_id(kind: str, items: list[Document]) -> bytes:

@@ -1,4 +1,4 @@
-"""Orders of people, and the taking back of records, on a connection that is in a transaction."""
+"""Orders of people, and the taking back and thinning of records, on a connection that is in a transaction."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ WHERE id = (SELECT last_record_id FROM links WHERE id = ?) AND checked_at >= ? A
 """
 
 _DUE_AGAIN = "UPDATE links SET next_check_at = ?, last_category = ? WHERE id = ?"
+
+_THIN = """
+DELETE FROM records
+WHERE checked_at >= :since AND checked_at < :until AND EXISTS (
+    SELECT 1 FROM records AS later
+    WHERE later.link_id = records.link_id AND later.checked_at > records.checked_at AND later.checked_at < :until
+)
+"""
 
 
 def give(db: sqlite3.Connection, order: Order) -> None:
@@ -47,3 +55,8 @@ def withdraw(
             db.execute(_DUE_AGAIN, (now, str(Category.UNDETERMINED), link_id))
             count += 1
     return count
+
+
+def thin(db: sqlite3.Connection, since: float, until: float) -> int:
+    """See Store.thin."""
+    return db.execute(_THIN, {"since": since, "until": until}).rowcount
