@@ -13,7 +13,7 @@ from linkcrawl.config import ConfigError
 from linkcrawl.frontier.explaining import Explanation
 from linkcrawl.frontier.outlook import Outlook, config_of
 from linkcrawl.shown import facts, tell
-from linkcrawl.stores import StoreError, StoreLost, open_store
+from linkcrawl.stores import StoreError, StoreLost, open_existing
 
 # Exit statuses, those of every command (docs).
 STORE_LOST = 1
@@ -41,7 +41,7 @@ class Command(ScrapyCommand):
             if len(args) != 1:
                 raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
             config = config_of(self.settings)
-            store = open_store(config.store)
+            store = open_existing(config.store)
             try:
                 explanation = Explanation(store, Outlook.of(store, config, time.time()), args[0])
                 as_json = opts.format == "json"

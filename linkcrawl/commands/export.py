@@ -20,7 +20,7 @@ from linkcrawl.exports.hourly import SETTLED, missing_hours
 from linkcrawl.exports.output import write
 from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
-from linkcrawl.stores import Query, Store, StoreError, StoreLost, open_store
+from linkcrawl.stores import Query, Store, StoreError, StoreLost, open_existing
 
 # Exit statuses, those of every command (docs).
 STORE_LOST = 1
@@ -132,7 +132,7 @@ class Command(ScrapyCommand):
         if FORMATS[name].compressed and (opts.output or "").endswith(".gz"):
             raise ConfigError(f"-o {opts.output}: {name} is compressed already; without .gz it would work")
         query = _query(opts)
-        store = open_store(config.store)
+        store = open_existing(config.store)
         try:
             export = Export(store=store, name=name, query=query, proxies=opts.rows == "proxy")
             if opts.hourly:

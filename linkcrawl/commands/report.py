@@ -14,7 +14,7 @@ from linkcrawl.config import ConfigError, read_config
 from linkcrawl.exports.output import written
 from linkcrawl.reports.make import report
 from linkcrawl.reports.model import Report
-from linkcrawl.stores import StoreError, StoreLost, open_store
+from linkcrawl.stores import StoreError, StoreLost, open_existing
 
 FORMATS = ("html", "json")
 
@@ -77,7 +77,7 @@ class Command(ScrapyCommand):
             raise ConfigError(f"scrapy report: {args[0]!r} is not an option; -o FILE names the file")
         config = read_config(self.settings or {}, need_contact=False)
         name = format_of(opts.output, opts.format)
-        store = open_store(config.store)
+        store = open_existing(config.store)
         try:
             made = report(store, time.time(), config.delay)
         finally:

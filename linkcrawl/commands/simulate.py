@@ -23,7 +23,7 @@ from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import load
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.simulation import Chain, Course, chains, simulate
-from linkcrawl.stores import StoreError, StoreLost, open_store
+from linkcrawl.stores import StoreError, StoreLost, open_existing
 from linkcrawl.workload import DAY, Loading, Workload, of_catalogue, of_sources, of_store
 
 #: Seconds of an answer from a host that has never been asked: the mean of a whole catalogue's (4 million checks).
@@ -133,7 +133,7 @@ class Command(ScrapyCommand):
         elif args:
             work = of_sources(args)
         else:
-            with closing(open_store(config.store)) as store:
+            with closing(open_existing(config.store)) as store:
                 work, hosts = of_store(store, policies, now), HostBook(store.hosts())
         return outcome(work, config, policies, hosts, seconds, now)
 

@@ -13,6 +13,7 @@ Moments are kept to the millisecond at least, as exports show them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -150,9 +151,12 @@ class Store(Protocol):
     def close(self) -> None:
         """Flush and let go; a clean end (see `mark_clean`) is the caller's to say."""
 
-    def claim(self) -> None:
+    def claim(self, shared: str | None = None) -> None:
         """Take the store for this crawl, until `close` or the end of the process, a sudden one too. StoreBusy, with
-        who has it, where another has. Nothing else needs a claim: seeds, exports and reports go on beside a crawl."""
+        who has it, where another has. Nothing else needs a claim: seeds, exports and reports go on beside a crawl.
+
+        `shared`: the name of a cluster, whose workers hold the claim together and never `mark_clean` it; StoreError
+        from a store that serves one process."""
 
     def was_clean(self) -> bool:
         """Whether the crawl before the one that claimed ended cleanly; True for a new store. From `claim` until
@@ -190,8 +194,8 @@ class Store(Protocol):
         stored already is not stored again; one older than the link's last joins the history and moves nothing.
         LookupError for a link that isn't in the store."""
 
-    def hosts(self) -> Iterator[HostMemory]:
-        """All that is remembered of hosts, by host, streamed as `records` is."""
+    def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
+        """All that is remembered of hosts, or of those named, by host, streamed as `records` is."""
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         """Keep host memory, replacing what was kept of those hosts."""
@@ -206,6 +210,10 @@ class Store(Protocol):
         """Take back what was judged of links since a moment: each of these whose latest record was checked at or after
         `since` has that record say Undetermined, confirmed, with this reason and error, its facts unchanged; and the
         link is due again at `now`. How many it were. Again, it changes nothing."""
+
+    def thin(self, since: float, until: float) -> int:
+        """Of the records checked from `since` to before `until` keep each link's last, and remove the others; so a
+        link's latest record always stays. How many were removed. stores.history says which stretches."""
 
     def records(self, query: Query = Query()) -> Iterator[Record]:
         """Records by time, then in the order in which they were stored, streamed. They show the store at the moment
@@ -258,3 +266,11 @@ def open_store(url: str) -> Store:
         f"LINKCRAWL_STORE: {without_userinfo(url)!r} is not understood; sqlite:///linkcrawl.db or "
         "mongodb://HOST:PORT/DB would work"
     )
+
+
+def open_existing(url: str) -> Store:
+    """`open_store` for commands that only read: a file that isn't there is a mistake (StoreError), not a new store."""
+    path = url.removeprefix("sqlite:///")
+    if path != url and not os.path.exists(path):
+        raise StoreError(f"LINKCRAWL_STORE: there is no store {path} yet; `scrapy seed` or a crawl makes one")
+    return open_store(url)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from linkcrawl.stores import Narrow, Store, StoreBusy, StoreError, StoreLost, open_store
+from linkcrawl.stores import Narrow, Store, StoreBusy, StoreError, StoreLost, open_existing, open_store
 from linkcrawl.stores import sqlite_schema as schema
 from linkcrawl.stores.sqlite import SqliteStore
 from tests.contract.making import FOREVER, check, entry, link, links
@@ -314,3 +314,11 @@ def test_a_late_page_costs_no_more_than_the_first(url: str) -> None:
     late = steps(lambda: store.due("a.example", 1.0, 10, after=everything[-20]))
     assert 0 < late < first * 3
     store.close()
+
+
+def test_a_command_that_only_reads_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        open_existing(f"sqlite:///{tmp_path}/mistyped.db")
+    assert not list(tmp_path.iterdir())
+    open_store(f"sqlite:///{tmp_path}/links.db").close()
+    open_existing(f"sqlite:///{tmp_path}/links.db").close()

@@ -238,7 +238,10 @@ def test_hours_in_another_format(url: str, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def empty(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/empty.db"
+    """A store in which there is nothing."""
+    url = f"sqlite:///{tmp_path}/empty.db"
+    open_store(url).close()
+    return url
 
 
 UNUSABLE: list[tuple[list[str], str]] = [
@@ -298,3 +301,9 @@ def test_an_empty_store_is_an_empty_file(empty: str, tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size == size
     assert export(empty, "-o", tmp_path / "x.csv") == 0
     assert (tmp_path / "x.csv").read_text().startswith("url,collections,checked_at,")
+
+
+def test_a_mistyped_store_is_no_empty_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(f"sqlite:///{tmp_path}/mistyped.db", "-o", tmp_path / "x.jsonl") == 2
+    assert "there is no store" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,77 @@
+"""`-a continuous=1`: new seeds, links that come due and changed policies are taken up; idling costs next to nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+from linkcrawl.stores import open_store
+from tests.crawl.harness import Crawler, Running, environment, until
+from tests.site.client import RunningSite, running_site
+from tests.site.crowds import healthy
+
+INTERRUPTED = 130
+
+
+def _seed(crawler: Crawler, urls: list[str], name: str) -> None:
+    path = crawler.seeds(urls, name)
+    done = subprocess.run(
+        crawler.command("seed", str(path)), cwd=crawler.folder, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def _processor_seconds(running: Running) -> float:
+    fields = Path(f"/proc/{running.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _asked(site: RunningSite, urls: list[str]) -> bool:
+    targets = {url.rpartition("/")[2] for url in urls}
+    return targets <= {request.target.lstrip("/") for request in site.requests()}
+
+
+def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawler) -> None:
+    policies = crawler.folder / "policies.toml"
+    policies.write_text("")
+    with running_site(crawler.folder, hosts=4) as site:
+        first, second, third, fourth = (
+            [site.url(healthy(host), f"/of-{host}-{i}") for i in range(3)] for host in range(4)
+        )
+        settings = {"LINKCRAWL_POLICIES": str(policies)}
+        arguments = ("-a", "continuous=1", "-a", f"seeds={crawler.seeds(first, 'first.jsonl')}")
+        with crawler.running(*arguments, settings=settings) as running:
+            until(lambda: _asked(site, first), "the first seeds are asked")
+            before, spent = time.monotonic(), _processor_seconds(running)
+            time.sleep(5)
+            idle = (_processor_seconds(running) - spent) / (time.monotonic() - before)
+            assert idle < 0.1, f"idling takes {idle:.0%} of a processor"
+
+            _seed(crawler, second, "second.jsonl")
+            until(lambda: _asked(site, second), "seeds added by another process are asked", limit=20)
+
+            with closing(open_store(crawler.store_url)) as store:
+                link_ids = [record.link_id for record in store.records()]
+                due = time.time() + 3
+                store.withdraw(link_ids, 0.0, "host_blocked", "made due by a test", due)
+            asked = site.count()
+            until(lambda: site.count() >= asked + len(first) + len(second), "links that come due are asked", limit=30)
+
+            host = healthy(2).partition(":")[0]
+            policies.write_text(f'[[policy]]\nname = "p"\nhosts = ["{host}", "{host}:*"]\npaused = true\n')
+            until(lambda: "Policies read anew" in running.stderr, "the policy file is read again", limit=10)
+            _seed(crawler, [*third, *fourth], "third.jsonl")
+            until(lambda: _asked(site, fourth), "hosts that are not paused are asked", limit=20)
+            assert not _asked(site, third[:1])
+            policies.write_text("")
+            until(lambda: _asked(site, third), "a host that is no longer paused is asked", limit=20)
+
+            running.signal(signal.SIGINT)
+            assert running.wait(30).status == INTERRUPTED
+    books = crawler.books()
+    assert books.never_checked == 0
+    assert books.checked == 12
