@@ -204,9 +204,9 @@ def test_an_hour_without_checks_has_an_empty_file(url: str, tmp_path: Path, monk
     assert [gzip.decompress(data) for data in list(files.values())[6:]] == [b"", b"", b""]
 
 
-def test_hours_of_an_empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hours_of_an_empty_store(empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, T)
-    assert export(f"sqlite:///{tmp_path}/empty.db", "--hourly", tmp_path / "out") == 0
+    assert export(empty, "--hourly", tmp_path / "out") == 0
     assert not (tmp_path / "out").exists()
 
 
