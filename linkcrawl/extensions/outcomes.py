@@ -56,13 +56,13 @@ class Outcomes:
         return (self.whole.mean_ms or 0.0) / 1000
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
-        """Category, status, reason, count, mean and maximum milliseconds as texts; most first."""
-        order = sorted(self.kinds.items(), key=lambda kind: (-kind[1].count, kind[0][0], kind[0][2], kind[0][1] or 0))
+        """Category, reason, status, count, mean and maximum milliseconds as texts: by category, then most first."""
+        order = sorted(self.kinds.items(), key=lambda kind: (kind[0][0], -kind[1].count, kind[0][2], kind[0][1] or 0))
         return [
             (
                 str(category),
-                "-" if status is None else str(status),
                 reason,
+                "-" if status is None else str(status),
                 str(times.count),
                 "-" if times.mean_ms is None else f"{times.mean_ms:.0f}",
                 "-" if times.max_ms is None else str(times.max_ms),

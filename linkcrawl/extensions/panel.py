@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import frozen
+from rich import box
 from rich.console import RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -23,7 +24,7 @@ COLOURS = {
     Category.BLOCKED_BY_ROBOTS: "magenta",
     Category.INVALID: "bright_black",
 }
-HEAD = ("category", "status", "reason", "links", "mean ms", "max ms")
+HEAD = ("category", "reason", "status", "links", "mean ms", "max ms")
 
 
 @frozen(kw_only=True)
@@ -68,9 +69,8 @@ def panel(standing: Standing) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    done = (
-        f"{standing.checked:,} ({standing.rate:.1f} a second)   due {gauges.due:,}   at least {span(gauges.eta)} more"
-    )
+    more = f"   at least {span(round(gauges.eta))} more" if gauges.eta >= 1 else ""
+    done = f"{standing.checked:,} ({standing.rate:.1f} a second)   due {gauges.due:,}{more}"
     grid.add_row("checked", done)
     grid.add_row(
         "hosts",
@@ -83,15 +83,17 @@ def panel(standing: Standing) -> RenderableType:
     )
     grid.add_row("links", counts)
     if gauges.slowest is not None:
-        grid.add_row("slowest", Text(f"{gauges.slowest[0]}, {span(gauges.slowest[1])} at least"))
+        grid.add_row("slowest", Text(f"{gauges.slowest[0]}, {span(round(gauges.slowest[1]))} at least"))
     return Panel(grid, title="linkcrawl", title_align="left", border_style="dim")
 
 
 def table(outcomes: Outcomes) -> Table:
     """What came of the links, for the end."""
-    made = Table(title="What came of the links", title_justify="left")
+    made = Table(
+        title="What came of the links", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for name in HEAD:
-        made.add_column(name, overflow="fold", justify="left" if name in HEAD[:3] and name != "status" else "right")
+        made.add_column(name, overflow="fold", justify="left" if name in HEAD[:3] else "right")
     for row in outcomes.rows():
         made.add_row(*map(Text, row))
     return made

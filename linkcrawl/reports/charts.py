@@ -4,6 +4,7 @@ one drawing serves both themes and paper. Drawn by pygal, which the extra `repor
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from linkcrawl.reports.model import MonthRatio, Section
 
 SVG = "{http://www.w3.org/2000/svg}"
 #: Size in user units: two fit beside each other on a page, and letters can still be read where one fills a phone.
-WIDTH, HEIGHT, LETTERS = 520, 290, 14
+#: BAR is the height of one bar, AXIS that of what stands under them.
+WIDTH, HEIGHT, LETTERS, BAR, AXIS = 520, 290, 14, 24, 50
 #: Months and collections that a chart has room for, and letters of a collection's name.
 MONTHS, BARS, NAME = 36, 10, 22
 
@@ -23,8 +25,7 @@ MONTHS, BARS, NAME = 36, 10, 22
 def history(months: Sequence[MonthRatio]) -> etree._Element:
     """The ratio of valid links at the end of each month. The axis starts at a ten, not at nothing: a line tells by its
     slope, and most catalogues move between 90 and 100 %."""
-    import pygal
-
+    pygal = _pygal()
     known = [month for month in months if month.valid_ratio is not None][-MONTHS:]
     shares = [(month.valid_ratio or 0) * 100 for month in known]
     least = min(90, int(min(shares) // 10) * 10)
@@ -36,7 +37,7 @@ def history(months: Sequence[MonthRatio]) -> etree._Element:
         show_minor_x_labels=False,
         truncate_label=-1,
         dots_size=3,
-        **_common(),
+        **_common(HEIGHT),
     )
     chart.add("Ok", shares, formatter=lambda share: f"{share:.1f} %")
     return _plain(chart, "Valid links by month, in per cent")
@@ -44,19 +45,27 @@ def history(months: Sequence[MonthRatio]) -> etree._Element:
 
 def shares(sections: Sequence[Section]) -> etree._Element:
     """Categories of the largest collections, each as a part of its checked links."""
-    import pygal
-
+    pygal = _pygal()
     shown = [section for section in sections if section.checked and section.name is not None][:BARS][::-1]
     chart = pygal.HorizontalStackedBar(
         range=(0, 100),
         x_labels=[_short(section.name or "") for section in shown],
         y_labels=_steps(0),
-        **_common(),
+        **_common(len(shown) * BAR + AXIS),
     )
     for category in Category:
         values = [section.count(category) / section.checked * 100 for section in shown]
         chart.add(str(category), values, formatter=lambda share, category=category: f"{category}: {share:.1f} %")
     return _plain(chart, "Categories of the largest collections, in per cent of their checked links")
+
+
+def _pygal() -> Any:
+    """pygal, without the finder that it adds to every import of the process for the sake of its maps: that is of a kind
+    that Python 3.11 warns of at each import and later ones pass over."""
+    import pygal
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
+    return pygal
 
 
 def _steps(least: int) -> list[int]:
@@ -68,13 +77,13 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME else name[: NAME - 1] + "…"
 
 
-def _common() -> dict[str, Any]:
-    from pygal.style import Style
-
+def _common(height: int) -> dict[str, Any]:
     return {
-        "style": Style(label_font_size=LETTERS, major_label_font_size=LETTERS),  # it leaves room for such letters
+        "style": _pygal().style.Style(
+            label_font_size=LETTERS, major_label_font_size=LETTERS
+        ),  # it leaves room for such letters
         "width": WIDTH,
-        "height": HEIGHT,
+        "height": height,
         "margin": 10,
         "margin_right": 30,  # for half of the last label
         "show_legend": False,

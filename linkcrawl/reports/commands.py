@@ -54,11 +54,6 @@ def with_pair(command: str, expected: str, got: str) -> str:
     return _fixed(command, f'"expected_mime": {_json(expected)}, "mime": {_json(got)}, "mime_matches": false,')
 
 
-def with_redirects(command: str) -> str:
-    """Of these, the records with redirects."""
-    return _grep(command, '"redirects": [1-9]')
-
-
 def of_provider(command: str, provider: str) -> str:
     """Of these rows by mention, those of a provider."""
     return _fixed(command, f'"provider": {_json(provider)},')

@@ -12,7 +12,7 @@ from lxml import etree
 
 from linkcrawl.items import iso
 from linkcrawl.reports import charts, commands, tables
-from linkcrawl.reports.html import UNKNOWN, Element, h, number, ratio, shown
+from linkcrawl.reports.html import UNKNOWN, Cell, Element, h, number, ratio, shown
 from linkcrawl.reports.model import Report, Section
 
 #: Rows of a table of collections or providers, and of sections that get a status table of their own; JSON has all.
@@ -62,7 +62,8 @@ def _content(report: Report) -> Iterator[Element]:
     yield _books(report)
     yield from _charts(report)
     yield _part("Collections", tables.collections(report, ROWS), _cut(len(report.collections)))
-    yield _part("Providers", tables.providers(report, ROWS), _cut(len(report.providers)))
+    if any(section.name is not None for section in report.providers):
+        yield _part("Providers", tables.providers(report, ROWS), _cut(len(report.providers)))
     yield _statuses(report)
     yield _part(
         "Hosts that block us or ask us to slow down",
@@ -102,7 +103,7 @@ def _overview(report: Report) -> Element:
         ("broken, confirmed", number(whole.confirmed, tables.broken_command(None, True))),
         ("broken, suspected", number(whole.suspected, tables.broken_command(None, False))),
         ("other media type", number(whole.mismatches, commands.with_mismatch(all_of))),
-        ("worth updating", number(whole.moved, tables.redirects_command(None))),
+        ("worth updating", Cell(h("a", f"{whole.moved:,}", href="#moves") if whole.moved else "0")),
     ]
     pairs = [h("div", h("dt", name), h("dd", shown(cell))) for name, cell in figures]
     return h(

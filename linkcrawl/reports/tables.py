@@ -26,11 +26,6 @@ def broken_command(collection: str | None, confirmed: bool) -> str:
     return commands.with_confirmed(commands.export(collection=collection, category=Category.BROKEN), confirmed)
 
 
-def redirects_command(collection: str | None) -> str:
-    """Links that are Ok after redirects, temporary ones too."""
-    return commands.with_redirects(commands.export(collection=collection, category=Category.OK))
-
-
 def named(section: Section) -> Element:
     """What a section is called."""
     return h("em", "not given") if section.name is None else stranger(section.name)
@@ -107,7 +102,7 @@ def _collection(section: Section, now: float) -> list[Cell]:
         ),
         number(section.suspected, broken_command(glob, False) if told else None),
         number(section.mismatches, commands.with_mismatch(every) if every else None),
-        number(section.moved, redirects_command(glob) if told else None),
+        number(section.moved),
         *_times(section),
     ]
 

@@ -99,7 +99,7 @@ def test_the_commands_of_the_page_yield_the_rows_of_its_numbers(store: Store, tm
     small(store)
     assert run(tmp_path, ["-o", "report.html"]).returncode == 0
     document = html.document_fromstring((tmp_path / "report.html").read_bytes())
-    # Redirects are told with the temporary ones; hosts and single links have commands of another kind.
+    # Hosts and single links have commands of another kind.
     buttons = document.xpath("//button[starts-with(@data-command, 'scrapy export') and not(ancestor::details)]")
     said: dict[str, set[int]] = {}
     for button in buttons:
