@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from types import ModuleType
 
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
@@ -15,20 +16,41 @@ from linkcrawl.sources import files
 from linkcrawl.userinfo import without_userinfo
 
 STDIN = "-"
+MONGODB = ("mongodb://", "mongodb+srv://")
+
+#: What an operator may be told that would work.
+WOULD_WORK = f"{files.WOULD_WORK}, or mongodb://HOST:PORT/DB/COLLECTION"
 
 
 def check_source(source: str) -> None:
     """Raise ConfigError, one line with the source's name, for a source that can't be read; read nothing of it."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
-        raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {files.WOULD_WORK} would work")
-    if source != STDIN:
+    if source.startswith(MONGODB):
+        _databases().check(source)
+    elif re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
+        raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {WOULD_WORK} would work")
+    elif source != STDIN:
         files.check(source)
 
 
 def read(source: str) -> Iterator[Seed | Reject]:
-    """The seeds of a source, and its rejects, in order: of a file, a folder, or `-` (JSON lines on standard input).
+    """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), or a
+    collection of MongoDB.
 
     Raises what `check_source` raises, at once.
     """
     check_source(source)
+    if source.startswith(MONGODB):
+        seeds: Iterator[Seed | Reject] = _databases().read(source)
+        return seeds
     return files.read_stdin() if source == STDIN else files.read(source)
+
+
+def _databases() -> ModuleType:
+    """The module that needs pymongo, which is an extra of the package."""
+    try:
+        from linkcrawl.sources import databases
+    except ModuleNotFoundError as fault:
+        raise ConfigError(
+            f"seeds: MongoDB needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
+        ) from fault
+    return databases

@@ -122,7 +122,7 @@ def refusals(where: str, setting: str) -> Iterator[None]:
         raise StoreError(f"{setting}: {where} can't be used: {one_line(fault)}") from fault
 
 
-def client_of(url: str, setting: str) -> MongoClient[dict[str, Any]]:
+def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB") -> MongoClient[dict[str, Any]]:
     """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError, also for an option that
     pymongo would only warn of: a misspelt `tls` must not go unnoticed."""
     given = {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
@@ -133,9 +133,7 @@ def client_of(url: str, setting: str) -> MongoClient[dict[str, Any]]:
             return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
     except (ConfigurationError, InvalidURI, InvalidName, ValueError, TypeError, UserWarning) as fault:
         said = " ".join(str(fault).split())
-        raise StoreError(
-            f"{setting}: {shown(url)} is not understood: {said}; mongodb://HOST:PORT/DB would work"
-        ) from fault
+        raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from fault
 
 
 def open_database(url: str, setting: str = "LINKCRAWL_STORE") -> Database[dict[str, Any]]:
