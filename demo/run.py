@@ -1,6 +1,7 @@
 """`make demo`: one complete crawl of a sample landscape on this machine, and what came of it.
 
-Everything is made anew in demo/out: the seeds, the store, the records, the crawl's log. Takes about half a minute.
+Everything is made anew in demo/out: the seeds, the store, the records, the crawl's log, a report. Takes about half a
+minute.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ DEMO = Path(__file__).resolve().parent
 OUT = DEMO / "out"
 SEEDS, RECORDS, DATABASE = OUT / "seeds.jsonl", OUT / "checks.jsonl", OUT / "linkcrawl.db"
 CRAWL_LOG, SITE_LOG, REJECTS = OUT / "crawl.log", OUT / "site.jsonl", OUT / "rejects.jsonl"
+REPORT = OUT / "report.html"
 DELAY = 0.3
 SETTINGS = {
     "LINKCRAWL_STORE": f"sqlite:///{DATABASE}",
@@ -60,9 +62,9 @@ def landscape() -> Iterator[int]:
             site.terminate()
 
 
-def crawl() -> int:
-    """The crawl, as an operator would type it; its exit status."""
-    command = [sys.executable, "-m", "scrapy", "crawl", "resourceproxies", "-a", f"seeds={SEEDS}", "-O", str(RECORDS)]
+def scrapy(*arguments: str) -> int:
+    """A command, as an operator would type it; its exit status."""
+    command = [sys.executable, "-m", "scrapy", *arguments]
     for name, value in SETTINGS.items():
         command += ["-s", f"{name}={value}"]
     # What an operator has set for crawls of his own is not for the demo.
@@ -71,7 +73,7 @@ def crawl() -> int:
     while True:
         try:
             return process.wait()
-        except KeyboardInterrupt:  # the crawl got it too, and ends in good order
+        except KeyboardInterrupt:  # the command got it too, and ends in good order
             continue
 
 
@@ -112,6 +114,7 @@ def show_pauses(console: Console) -> None:
 def show_files(console: Console) -> None:
     rejected = len(REJECTS.read_text().splitlines()) if REJECTS.exists() else 0
     files = {
+        REPORT: "a report on all links: open it in a browser",
         RECORDS: f"{len(RECORDS.read_text().splitlines())} records, a JSON line for each distinct link",
         DATABASE: "the store: links, every check, what is known of hosts",
         REJECTS: f"the seed lines that hold no link: {rejected}",
@@ -133,14 +136,16 @@ def main() -> int:
             f"at least {DELAY} s from the end of an answer to the next request to the same host …",
             highlight=False,
         )
-        status = crawl()
+        status = scrapy("crawl", "resourceproxies", "-a", f"seeds={SEEDS}", "-O", str(RECORDS))
     if status != 0:
         console.print(f"The crawl ended with exit status {status}; {os.path.relpath(CRAWL_LOG)} has more.")
         return status
-    show_results(console)
+    if not Console(stderr=True).is_terminal:  # there the crawl has shown it itself
+        show_results(console)
     show_pauses(console)
+    status = scrapy("report", "-o", str(REPORT))
     show_files(console)
-    return 0
+    return status
 
 
 if __name__ == "__main__":
