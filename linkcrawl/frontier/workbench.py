@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -140,6 +141,19 @@ class Workbench(Generic[Task]):
         """Give back a task that was taken and can't go after all: it is the gate's next. Then release the gate. A
         clock that it has cleared is not set back."""
         gate.lanes[lane].appendleft(Waiting(task, ()))
+
+    def rewind(self, clocks: Iterable[str], now: float) -> None:
+        """The task taken just now does not start what its clocks space: they have not struck for it."""
+        for name in clocks:
+            self._clocks[name].ready_at = now
+            if self._clocks[name].parked:
+                heapq.heappush(self._waiting, (now, 0, name, True))
+
+    def restart(self, clocks: Iterable[str], now: float) -> None:
+        """What the clocks were started for begins only now."""
+        for name in clocks:
+            clock = self._clocks[name]
+            clock.ready_at = max(clock.ready_at, now + clock.delay)
 
     def release(self, gate: Gate[Task], wake: float) -> None:
         """The gate's request has ended, or was never sent: it may go again at `wake`."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.site.certificates import Certificates
 from tests.site.crowds import crowd
+from tests.site.manners import manners
 from tests.site.misbehaviour import Ports, place_of
 from tests.site.table import MISBEHAVIOURS
 from tests.site.wire import Connection, Host, Log
@@ -31,11 +32,16 @@ def _table(ports: Ports) -> list[Host]:
     return [host for number, row in rows for host in row.hosts(place_of(number, ports))]
 
 
+#: The hosts of a site by the name of their table.
+TABLES: dict[str, Callable[[Ports], list[Host]]] = {"misbehaviours": _table, "manners": manners}
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.site", description=__doc__)
     parser.add_argument("--log", type=Path, required=True, help="file that the log is added to")
     parser.add_argument("--folder", type=Path, required=True, help="folder for certificates")
     parser.add_argument("--seconds", type=float, default=600.0, help="ends after so long")
+    parser.add_argument("--table", choices=sorted(TABLES), default="misbehaviours", help="which hosts there are")
     parser.add_argument("--crowd", type=json.loads, metavar="JSON", help="arguments of a crowd, instead of the table")
     return parser.parse_args()
 
@@ -74,7 +80,9 @@ async def _free_ports(site: Site, address: str = "127.20.0.1") -> Ports:
 
 
 async def _open(options: argparse.Namespace, log: Log) -> tuple[Site, Ports, Path | None]:
-    build: Callable[[Ports], list[Host]] = functools.partial(crowd, **options.crowd) if options.crowd else _table
+    build: Callable[[Ports], list[Host]] = (
+        functools.partial(crowd, **options.crowd) if options.crowd else TABLES[options.table]
+    )
     certificates = None if options.crowd else Certificates(options.folder)
     for _ in range(TRIES):
         site = Site(log)

@@ -81,12 +81,14 @@ class RunningSite:
 
 
 @contextmanager
-def running_site(folder: Path, seconds: float = 600.0, **crowd: float) -> Iterator[RunningSite]:
-    """The table of misbehaviours, or a crowd (crowds.py) where arguments for one are given."""
+def running_site(
+    folder: Path, seconds: float = 600.0, table: str = "misbehaviours", **crowd: float
+) -> Iterator[RunningSite]:
+    """The hosts of a table, or a crowd (crowds.py) where arguments for one are given."""
     log = folder / f"site-{time.monotonic_ns()}.jsonl"
     log.touch()
     command = [sys.executable, "-m", "tests.site", "--log", str(log), "--folder", str(folder / f"tls-{log.stem}")]
-    command += ["--seconds", str(seconds), *(["--crowd", json.dumps(crowd)] if crowd else [])]
+    command += ["--seconds", str(seconds), "--table", table, *(["--crowd", json.dumps(crowd)] if crowd else [])]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stdout

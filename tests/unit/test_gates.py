@@ -350,9 +350,9 @@ def test_the_clock_of_a_collection_is_kept_over_restarts(opened: Open, clock: Cl
     at = opened()
     keeper = Gatekeeper(at)
     assert keeper.clock_opens(north) <= clock()
-    keeper.clock_started(north)
+    keeper.clock_started(north.name)
     again = Gatekeeper(opened(memories=kept(at)))
     assert again.clock_opens(north) == T0 + 5.0
     clock.at += 5
-    again.clock_started(north)
+    again.clock_started(north.name)
     assert again.clock_opens(north) == T0 + 12 * 3600, "two checks a day are made"

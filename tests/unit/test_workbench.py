@@ -76,6 +76,35 @@ def test_a_silenced_gate_that_was_ready_waits_again():
     assert len(names(bench, 10)) == 1
 
 
+def test_a_task_that_sends_nothing_leaves_its_clocks_to_the_next():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("c", 10)
+    for name in ("a", "b"):
+        bench.offer(bench.gate(name), name, clocks=("c",))
+    first = bench.take(0)
+    assert first is not None
+    assert bench.take(0) is None
+    bench.rewind(("c",), 0)
+    second = bench.take(0)
+    assert second is not None
+    assert {first[1], second[1]} == {"a", "b"}
+    bench.offer(bench.gate("d"), "d", clocks=("c",))
+    assert names(bench, 9.9) == []
+    assert names(bench, 10) == ["d"]
+
+
+def test_a_clock_counts_from_when_its_task_is_sent():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("c", 10)
+    for name in ("a", "b"):
+        bench.offer(bench.gate(name), name, clocks=("c",))
+    assert bench.take(0) is not None
+    bench.restart(("c",), 0.5)
+    assert names(bench, 10) == []
+    assert bench.next_wake() == 10.5
+    assert len(names(bench, 10.5)) == 1
+
+
 def test_a_clock_spaces_tasks_over_gates_start_to_start():
     bench: Workbench[str] = Workbench()
     bench.set_clock("collection", 2.0)
