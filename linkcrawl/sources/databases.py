@@ -36,7 +36,7 @@ OVERLAP = timedelta(minutes=2)
 AWAIT = 100
 
 # Documents are strangers': what isn't UTF-8 or a date of our calendar must not end the reading.
-_CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
+CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
@@ -210,7 +210,7 @@ def _opened(source: str) -> Iterator[Collection[dict[str, Any]]]:
         raise ConfigError(str(fault)) from fault
     with client:
         collection = client[unquote(database)].get_collection(
-            unquote(name), codec_options=_CODEC, read_preference=ReadPreference.PRIMARY_PREFERRED
+            unquote(name), codec_options=CODEC, read_preference=ReadPreference.PRIMARY_PREFERRED
         )
         try:
             there = collection.database.list_collection_names(filter={"name": collection.name})
