@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,31 @@ def test_a_log_gets_a_last_line_and_a_line_for_each_outcome(crawler: Crawler) ->
     assert [(row["reason"], row["links"]) for row in outcomes] == [("unsupported_scheme", "1"), ("ok", str(len(urls)))]
     assert int(outcomes[1]["mean_ms"]) <= int(outcomes[1]["max_ms"])
     assert "\x1b" not in crawl.stderr
+
+
+def test_a_log_gets_a_line_now_and_then(crawler: Crawler) -> None:
+    """The minute is made shorter; all else is the command's own."""
+    shorter = "from linkcrawl.extensions import progress; progress.LOGGED = 0.2; "
+    scrapy = "import sys; from scrapy.cmdline import execute; execute(sys.argv)"
+    with running_site(crawler.folder, hosts=1) as site:
+        seeds = crawler.seeds([site.url(healthy(0), f"/{page}") for page in range(8)])
+        arguments = crawler.command("crawl", "resourceproxies", "-a", f"seeds={seeds}")[3:]
+        done = subprocess.run(
+            [sys.executable, "-c", shorter + scrapy, *arguments],
+            cwd=crawler.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+    checked = [int(count) for count in re.findall(r"INFO: progress checked=(\d+)", done.stderr)]
+    assert len(checked) >= 4
+    assert checked == sorted(checked)
+    assert checked[0] < checked[-1] == 8
+    due = [int(count) for count in re.findall(r"INFO: progress .* due=(\d+)", done.stderr)]
+    assert due[-1] == 0
+    assert max(due) >= 5
 
 
 def test_a_signal_lists_what_is_in_flight_and_since_when(crawler: Crawler) -> None:
