@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy import exceptions as scrapy_errors
 from scrapy.utils.httpobj import urlparse_cached
@@ -24,7 +24,11 @@ from linkcrawl.network.tls import of_tls_error
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+#: Leaves the outcome itself.
+OUR_HANDLER = "linkcrawl.network.handler.CheckDownloadHandler"
 
 #: What an exception says of the server. The first row that fits any exception of the chain counts, so the exact ones
 #: stand before those that only wrap them.
@@ -53,6 +57,14 @@ _NAMES = {
 
 class HopMiddleware:
     """Guarantees `request.meta["outcome"]` on the way back (check.outcome.Outcome)."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Not there where all handlers are ours: it would cost every request for nothing."""
+        handlers = crawler.settings.getdict("DOWNLOAD_HANDLERS")
+        if all(handlers.get(scheme) == OUR_HANDLER for scheme in ("http", "https")):
+            raise scrapy_errors.NotConfigured
+        return cls()
 
     def process_request(self, request: Request) -> None:
         # A request that is sent a second time must not keep what came of it the first time.

@@ -32,6 +32,7 @@ CONCURRENT_ITEMS = 1
 
 # The way of a request.
 SCHEDULER = "linkcrawl.frontier.scheduler.Scheduler"
+DOWNLOADER = "linkcrawl.frontier.downloader.Downloader"
 DOWNLOAD_HANDLERS = {
     "http": "linkcrawl.network.handler.CheckDownloadHandler",
     "https": "linkcrawl.network.handler.CheckDownloadHandler",
@@ -43,7 +44,6 @@ DOWNLOAD_HANDLERS = {
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "linkcrawl.frontier.middleware.GateMiddleware": 50,
     "linkcrawl.politeness.robots.RobotsTxtMiddleware": 100,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,  # our own deadline
@@ -56,6 +56,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # a jar lives for one check only
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,  # writes every request out to count its bytes
     "linkcrawl.hops.HopMiddleware": 900,
 }
 SPIDER_MIDDLEWARES = {
@@ -69,10 +70,14 @@ SPIDER_MIDDLEWARES = {
 EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
     "linkcrawl.politeness.throttle.AutoThrottle": 0,
+    "scrapy.extensions.corestats.CoreStats": None,
+    "linkcrawl.extensions.stats.CoreStats": 0,
+    "scrapy.extensions.logstats.LogStats": None,  # progress says more
     "scrapy.extensions.telnet.TelnetConsole": None,
     "linkcrawl.extensions.progress.Progress": 0,
 }
 ITEM_PIPELINES = {"linkcrawl.pipelines.records.RecordsPipeline": 900}
+STATS_CLASS = "linkcrawl.extensions.stats.Stats"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
 
 # Doors that stay shut.

@@ -1,11 +1,8 @@
 """Scrapy's scheduler interface over the workbench: hands out only what may go now.
 
 The way of a request: due links come from the local queue, hops from the spider, robots.txt from the robots desk; each
-waits in its gate; `next_request` takes the one whose gate is open, asks policy and robots.txt, and hands it to the
-engine. `ended` (called by the outermost middleware, whatever happened) opens the gate again after its delay.
-
-This is the only file that touches the engine's private next-call: without it a gate would wait for the engine's
-heartbeat of five seconds.
+waits in its gate; `next_request` takes those whose gates are open, asks policy and robots.txt, and has them asked.
+`ended` (called by the downloader, whatever happened) opens the gate again after its delay.
 """
 
 from __future__ import annotations
@@ -16,13 +13,15 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.http import Request
+from scrapy.http import Headers, Request
 from scrapy.utils.defer import deferred_from_coro
 
 from linkcrawl import urls
 from linkcrawl.check.procedure import Bar
+from linkcrawl.frontier.asking import Asker
 from linkcrawl.frontier.desk import RobotsDesk
 from linkcrawl.frontier.doubt import NetworkDoubt
+from linkcrawl.frontier.downloader import downloader_of
 from linkcrawl.frontier.endings import Endings
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
@@ -70,9 +69,10 @@ class Scheduler(BaseScheduler):
         self._flying: dict[Request, Gate[Task]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._emitted: set[asyncio.Task[None]] = set()
+        self._asker = Asker(crawler, self.enqueue_request)
         config = session.config
         # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
-        self._identity = {"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"}
+        self._identity = Headers({"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,6 +84,7 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._open())
 
     async def _open(self) -> None:
+        downloader_of(self._crawler).ended = self.ended
         await self._watch.start()
         await self.feeder.look_now()
 
@@ -93,7 +94,8 @@ class Scheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         """Whether waiting makes sense: something is being fetched, or may go within the crawl's patience."""
         session = self._session
-        if session.arguments.continuous or self._emitted or self.feeder.is_busy or self._placer.is_looking_up:
+        busy = self._emitted or self._asker.is_busy
+        if session.arguments.continuous or busy or self.feeder.is_busy or self._placer.is_looking_up:
             return True
         wake = self.bench.next_wake()
         down = self.doubt.down_since
@@ -119,6 +121,8 @@ class Scheduler(BaseScheduler):
             self._arm(now, least=1.0)
             return None
         for _ in range(BURST):
+            if self._asker.is_full:
+                return None
             taken = self.bench.take(now)
             if taken is None:
                 self._arm(now)
@@ -130,9 +134,15 @@ class Scheduler(BaseScheduler):
                 self.bench.release(gate, opens)
                 continue
             request = self._prepare(gate, task, now)
-            if request is not None:
-                return self._hand_out(request, gate)
-            self.bench.release(gate, gate.wake)
+            if request is None:
+                self.bench.release(gate, gate.wake)
+                continue
+            self._hand_out(request, gate)
+            if not ("link" in request.meta or self.desk.is_robots(request)):
+                return request  # another component's: the engine has the whole way for it
+            self._asker.ask(request)
+            if self.doubt.down_since is not None:
+                return None  # it was the probe
         asyncio.get_running_loop().call_soon(self._nudge)
         return None
 
@@ -169,7 +179,7 @@ class Scheduler(BaseScheduler):
         self.keeper.handed_out(gate.name)
         required, now = self.keeper.required(gate.name), self._session.now()
         request.meta.update(download_slot=gate.name, required=required, handed_out_at=now, cleared=True)
-        request.headers.update(self._identity)
+        dict.update(request.headers, self._identity)  # in their normal form already
         return request
 
     def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
@@ -277,9 +287,7 @@ class Scheduler(BaseScheduler):
             self._timer = asyncio.get_running_loop().call_later(max(least, wake - now), self._nudge)
 
     def _nudge(self) -> None:
-        slot = self._crawler.engine._slot
-        if slot is not None and slot.closing is None:
-            slot.nextcall.schedule()
+        self._asker.nudge()
 
     async def _close(self) -> None:
         """Everything that waits is dropped here and stays due in the store."""

@@ -1,9 +1,9 @@
 """Scrapy's AutoThrottle with floors. The only file that touches downloader slots.
 
-The frontier's gates keep the pace, from the end of an answer, floors and robots.txt included. Scrapy's slots are a
-second lock behind them: one per gate, one request at a time, start to start at least the delay that was in force when
-the request was handed out, so that no request of any component gets past it. Scrapy's own arithmetic, whose only floor
-is the global setting and which a Crawl-delay doesn't survive, is not used.
+The frontier's gates keep the pace, from the end of an answer, floors and robots.txt included. What they have let go of
+checks and robots.txt files doesn't come here (frontier.downloader). Scrapy's slots keep that of other components: one
+per gate, one request at a time, start to start at least the delay that was in force when the request was handed out.
+Scrapy's own arithmetic, whose only floor is the global setting and which a Crawl-delay doesn't survive, is not used.
 """
 
 from __future__ import annotations

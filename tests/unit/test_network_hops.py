@@ -9,12 +9,14 @@ import pytest
 from scrapy import Request
 from scrapy import exceptions as scrapy_errors
 from scrapy.http import Response
+from scrapy.utils.test import get_crawler
 from twisted.internet import error as twisted_errors
 from twisted.python.failure import Failure as TwistedFailure
 from twisted.web._newclient import ParseError, ResponseFailed, ResponseNeverReceived
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.hops import HopMiddleware
+from linkcrawl.hops import OUR_HANDLER, HopMiddleware
+from linkcrawl.settings import DOWNLOAD_HANDLERS
 
 
 def caused(error, cause):
@@ -119,3 +121,21 @@ def test_a_request_that_failed_further_out_has_an_outcome_too():
     request = Request("https://host.example/")
     HopMiddleware().process_exception(request, Surprise())
     assert request.meta["outcome"].failure is Failure.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("http", "https", "needed"),
+    [(OUR_HANDLER, OUR_HANDLER, False), (OUR_HANDLER, "other.Handler", True), ("other.Handler", OUR_HANDLER, True)],
+)
+def test_it_is_there_only_for_foreign_handlers(http: str, https: str, needed: bool) -> None:
+    """The name in hops.py must be that of settings.py, else every request would pay for it."""
+    crawler = get_crawler(settings_dict={"DOWNLOAD_HANDLERS": {"http": http, "https": https}})
+    if needed:
+        assert isinstance(HopMiddleware.from_crawler(crawler), HopMiddleware)
+    else:
+        with pytest.raises(scrapy_errors.NotConfigured):
+            HopMiddleware.from_crawler(crawler)
+
+
+def test_our_handler_goes_by_the_name_that_is_wired() -> None:
+    assert {DOWNLOAD_HANDLERS["http"], DOWNLOAD_HANDLERS["https"]} == {OUR_HANDLER}

@@ -1,0 +1,92 @@
+"""Asking what the frontier lets go, and giving what came of it to the callbacks it is for.
+
+Scrapy's engine would take each answer through its scraper: five tasks, six signals and a queue until the next step of a
+check is known, more than everything else that a check costs. Here it is one task from the request to its record.
+Downloader, downloader middlewares, download handlers and item pipelines are Scrapy's as ever; spider middlewares, of
+which linkcrawl has none, don't see these requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy.http import Request
+from twisted.python.failure import Failure
+
+from linkcrawl.frontier.downloader import downloader_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Asker:
+    """Keeps the engine informed: it must not take a crawl for idle while something is under way, and waits at its end
+    for what is in flight.
+
+    `enqueue` takes the requests that callbacks give; whatever else they give goes to the item pipelines.
+    """
+
+    def __init__(self, crawler: Crawler, enqueue: Callable[[Request], Any]):
+        self._crawler = crawler
+        self._enqueue = enqueue
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are in flight, or what came of them is not stored yet."""
+        return bool(self._tasks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many requests are in flight as may be (CONCURRENT_REQUESTS)."""
+        return downloader_of(self._crawler).needs_backout()
+
+    def ask(self, request: Request) -> None:
+        """Send a request whose gate has let it go. Its callback and errback are plain generators, or return None."""
+        self._slot.add_request(request)
+        task = asyncio.get_running_loop().create_task(self._ask(request))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def nudge(self) -> None:
+        """Have the engine ask the scheduler again."""
+        if self._slot is not None and self._slot.closing is None:
+            self._slot.nextcall.schedule()
+
+    @property
+    def _slot(self) -> Any:
+        return self._crawler.engine._slot
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.nudge()
+
+    async def _ask(self, request: Request) -> None:
+        try:
+            for step in await self._steps(request) or ():
+                self.nudge()  # the request's permit and its gate's next turn are free while the record is stored
+                if isinstance(step, Request):
+                    self._enqueue(step)
+                else:
+                    await self._crawler.engine.scraper.start_itemproc_async(step, response=None)
+        except Exception:
+            logger.exception("No step follows from %s: its check is given up, its link stays due", request)
+        finally:
+            self._slot.remove_request(request)  # last: a scraper that closes doesn't wait for items by themselves
+
+    async def _steps(self, request: Request) -> Any:
+        assert request.callback is not None
+        assert request.errback is not None
+        try:
+            response = await downloader_of(self._crawler).send(request)
+        except Exception:
+            failure = Failure()  # type: ignore[no-untyped-call]
+            failure.request = request  # type: ignore[attr-defined]  # as Scrapy does
+            return request.errback(failure)
+        response.request = request
+        return request.callback(response)
