@@ -60,6 +60,8 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "robots_unreachable": (_ROBOTS, "The host's robots.txt could not be had, so nothing may be requested (RFC 9309)."),
     "host_blocked": (_OPEN, "The host seems to have banned us, or an operator has blocked it."),
     "skipped_by_policy": (_OPEN, "A rule of the policy file says not to request this."),
+    "parked": (_OPEN, "Workers of a cluster have died over this link, again and again; it needs a person's eyes."),
+    "not_recorded": (_OPEN, "The result was taken over from an older checker, which did not say why."),
     "invalid_url": (_INVALID, "There is no usable URL."),
     "unsupported_scheme": (_INVALID, "Only http and https can be checked, on every redirect too."),
     "forbidden_port": (_INVALID, "The port belongs to another protocol than HTTP (the Fetch standard's bad ports)."),
