@@ -11,8 +11,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import Config, ConfigError
-from linkcrawl.frontier.outlook import config_of
-from linkcrawl.politeness.policy_file import load
+from linkcrawl.frontier.outlook import config_of, policies_of
 from linkcrawl.politeness.proof import Floor, Proof, Scope, read_lines
 from linkcrawl.shown import columns, tell
 
@@ -71,11 +70,11 @@ def _files(args: list[str], config: Config) -> list[Path]:
 
 def _floor(config: Config) -> Callable[[str], Floor]:
     """What a host has to keep at least, by DOWNLOAD_DELAY and the policy file."""
-    policies = load(config.policies) if config.policies else None
+    policies = policies_of(config)
 
     def floor(host: str) -> Floor:
-        applied = policies.of_host(host) if policies else None
-        if applied is None or applied.floor is None:
+        applied = policies.of_host(host)
+        if applied.floor is None:
             return config.delay, "DOWNLOAD_DELAY"
         return applied.floor, f"policy {applied.floor_from}"
 

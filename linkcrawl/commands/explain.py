@@ -11,7 +11,7 @@ from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError
 from linkcrawl.frontier.explaining import Explanation
-from linkcrawl.frontier.outlook import Outlook, config_of
+from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
 from linkcrawl.shown import facts, tell
 from linkcrawl.stores import StoreError, StoreLost, open_existing
 
@@ -41,9 +41,11 @@ class Command(ScrapyCommand):
             if len(args) != 1:
                 raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
             config = config_of(self.settings)
+            policies = policies_of(config)
             store = open_existing(config.store)
             try:
-                explanation = Explanation(store, Outlook.of(store, config, time.time()), args[0])
+                outlook = Outlook.of(store, config, policies, time.time())
+                explanation = Explanation(store, outlook, args[0])
                 as_json = opts.format == "json"
                 tell(json.dumps(explanation.row(), indent=2) if as_json else facts(explanation.facts()))
             finally:

@@ -13,11 +13,13 @@ from scrapy.commands import ScrapyCommand
 
 from linkcrawl import urls
 from linkcrawl.commands.export import moment
-from linkcrawl.config import ConfigError
-from linkcrawl.frontier.outlook import Outlook, config_of
+from linkcrawl.config import Config, ConfigError
+from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
 from linkcrawl.frontier.overview import Overview
 from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
 from linkcrawl.items import Act, Order, iso
+from linkcrawl.politeness.policy import Policies
+from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.shown import columns, facts, tell
 from linkcrawl.stores import Store, StoreError, StoreLost, open_store
 
@@ -54,9 +56,10 @@ class Command(ScrapyCommand):
         try:
             act, host = _asked(args, opts)
             config = config_of(self.settings)
+            policies = _policies(config, act)
             store = open_store(config.store)
             try:
-                outlook = Outlook.of(store, config, time.time())
+                outlook = Outlook.of(store, config, policies, time.time())
                 tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts)))
             finally:
                 store.close()
@@ -76,6 +79,17 @@ def _asked(args: list[str], opts: argparse.Namespace) -> tuple[str, str]:
     if act != "block" and (opts.reason is not None or opts.until is not None):
         raise ConfigError(f"scrapy hosts {act}: --reason and --until are for block")
     return act, host_key(rest[0]) if rest else ""
+
+
+def _policies(config: Config, act: str) -> Policies:
+    """The rules of now. An order is urgent and needs none: a file that can't be used is told, and doesn't stop it."""
+    try:
+        return policies_of(config)
+    except PolicyError as error:
+        if act not in ("block", "unblock"):
+            raise
+        print(f"{error}; {act} is obeyed all the same", file=sys.stderr)
+        return Policies()
 
 
 def host_key(text: str) -> str:

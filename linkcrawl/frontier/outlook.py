@@ -32,12 +32,12 @@ class Outlook:
     clean: bool = field(default=True, init=False)  # what a crash means for pace is the next crawl's to say
 
     @classmethod
-    def of(cls, store: Store, config: Config, moment: float) -> Outlook:
-        """How things stand at a moment. Raises StoreLost, PolicyError."""
+    def of(cls, store: Store, config: Config, policies: Policies, moment: float) -> Outlook:
+        """How things stand at a moment. Raises StoreLost."""
         memories = list(store.hosts())
         return cls(
             config=config,
-            policies=load(config.policies) if config.policies else Policies(),
+            policies=policies,
             hosts=HostBook(memories),
             robots=restored(memories, token=config.product, ttl=config.robots_ttl),
             orders=store.orders(),
@@ -54,3 +54,8 @@ class Outlook:
 def config_of(settings: Mapping[str, Any] | None) -> Config:
     """The settings of a command that sends nothing. Raises ConfigError."""
     return read_config(settings or {}, need_contact=False)
+
+
+def policies_of(config: Config) -> Policies:
+    """The rules of the policy file. Raises PolicyError."""
+    return load(config.policies) if config.policies else Policies()

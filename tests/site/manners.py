@@ -74,6 +74,7 @@ HOSTS: dict[str, tuple[Behaviour, Behaviour | None]] = {
     "few-a-day": (answer(), None),
     "get": (answer(), None),
     "retry-seconds": (in_turn(answer(429, headers=[("Retry-After", "3")]), answer()), None),
+    "retry-long": (in_turn(answer(429, headers=[("Retry-After", "14")]), answer()), None),
     "retry-date": (in_turn(throttled(503, 3), answer()), None),
     "retry-redirect": (in_turn(redirect("/1", 302, [("Retry-After", "3")]), answer()), None),
     "ratelimit": (in_turn(answer(headers=[("RateLimit", '"default";r=0;t=3')]), answer()), None),
