@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class Config:
         """The From header (RFC 9110, 10.1.2): the bare e-mail address, or the contact URL where there is none."""
         return self.contact.removeprefix("mailto:")
 
-    @property
+    @cached_property
     def crawler(self) -> str:
         """Product, version and a fingerprint of whatever changes verdicts or pace; stored in every record."""
         told = {

@@ -25,6 +25,7 @@ from linkcrawl.network.answer import Answer, AnswerReader
 from linkcrawl.network.connection import Connection, open_socket, start
 from linkcrawl.network.fault import Fault, describe
 from linkcrawl.network.guard import Address
+from linkcrawl.network.headers import scrapy_headers
 from linkcrawl.network.outcomes import answered
 from linkcrawl.network.pool import Pool
 from linkcrawl.network.request import Destination, read_destination, request_bytes
@@ -99,7 +100,7 @@ class CheckDownloadHandler:
         return Response(
             request.url,
             status=result.head.status,
-            headers=result.head.headers,
+            headers=scrapy_headers(result.head.headers),
             body=result.body,
             flags=["dataloss"] if result.broken else None,
             request=request,

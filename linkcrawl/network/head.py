@@ -68,9 +68,9 @@ class HeadParser:
         self._buffer += data
         while True:
             end = self._buffer.find(b"\n", self._searched)
-            if self._status is None and not self._may_begin():
+            if self._status is None and not self._buffer.startswith(b"HTTP/1.", self._start) and not self._may_begin():
                 return Fault(failure=Failure.PROTOCOL, detail="the answer does not begin with HTTP/")
-            if max(end + 1, len(self._buffer) if end < 0 else 0) > MAX_HEAD:
+            if (end if end >= 0 else len(self._buffer) - 1) >= MAX_HEAD:
                 return Fault(failure=Failure.TOO_LARGE, detail=f"over {MAX_HEAD} bytes")
             if end < 0:
                 self._searched = len(self._buffer)
@@ -124,7 +124,8 @@ class HeadParser:
         status, version, reason = self._status
         if status >= 200:
             fields = tuple(
-                (name.decode("ascii").lower(), field_text(name, b" ".join(parts))) for name, parts in self._fields
+                (name.decode("ascii").lower(), field_text(name, parts[0] if len(parts) == 1 else b" ".join(parts)))
+                for name, parts in self._fields
             )
             return Head(
                 status=status,
@@ -158,4 +159,5 @@ def field_text(name: bytes, raw: bytes) -> str:
             raw.decode()
         except UnicodeDecodeError:
             raw = b"".join(b"%%%02X" % byte if byte > 0x7F else bytes((byte,)) for byte in raw)
-    return one_line(_decoded(raw))
+    value = _decoded(raw)
+    return value if value.isprintable() else one_line(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -54,6 +55,16 @@ def read_destination(url: str) -> Destination | Fault:
     return Destination(scheme=scheme, host=place[1].strip("[]").lower(), port=port, target=(path or "/") + query)
 
 
+@lru_cache(maxsize=1024)
+def _field_line(name: bytes, value: bytes) -> bytes | None:
+    """A header line in title case, without its end; b"" for those that are ours to say, None for what can't be sent.
+    The same few are said with every request."""
+    title = name.title()
+    if title in _OURS:
+        return b""
+    return b"%s: %s" % (title, value) if _TOKEN.fullmatch(title) and _FIELD_VALUE.fullmatch(value) else None
+
+
 def request_bytes(method: str, destination: Destination, headers: Mapping[bytes, Iterable[bytes]]) -> bytes | Fault:
     """The request without a body. `headers` are sent as they are, in title case.
 
@@ -61,13 +72,13 @@ def request_bytes(method: str, destination: Destination, headers: Mapping[bytes,
     """
     lines = [f"{method} {destination.target} HTTP/1.1".encode(), f"Host: {destination.host_field}".encode()]
     for name, values in headers.items():
-        title = name.title()
-        if title in _OURS:
-            continue
         for value in values:
-            if not (_TOKEN.fullmatch(title) and _FIELD_VALUE.fullmatch(value)):
-                return Fault(failure=Failure.PROTOCOL, detail=f"not sent, control characters in the field {title!r}")
-            lines.append(b"%s: %s" % (title, value))
+            line = _field_line(name, value)
+            if line is None:
+                detail = f"not sent, control characters in the field {name.title()!r}"
+                return Fault(failure=Failure.PROTOCOL, detail=detail)
+            if line:
+                lines.append(line)
     if not _TOKEN.fullmatch(method.encode()):
         return Fault(failure=Failure.PROTOCOL, detail=f"not sent, {method!r} is no method")
     lines += [b"Accept-Encoding: identity", b"Connection: keep-alive", b"", b""]

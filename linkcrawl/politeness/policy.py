@@ -149,6 +149,9 @@ class Policies:
     def of_link(self, host: str, collections: tuple[str, ...] = (), providers: tuple[str, ...] = ()) -> Applied:
         """What holds for a link at a host that belongs to these collections and providers."""
         key = (host, collections, providers)
+        known = self._links.get(key)
+        if known is not None:  # asked several times for each request
+            return known
         return _remembered(self._links, key, lambda: self._apply(host, collections, providers))
 
     def _apply(self, host: str, collections: tuple[str, ...], providers: tuple[str, ...]) -> Applied:

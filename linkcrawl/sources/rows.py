@@ -73,10 +73,10 @@ def _text(name: str, value: Any) -> str | None:
     since a mention in two collections is two rows."""
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
     if not isinstance(value, str):
-        raise BadRowError(f"{name} is {_shown(value)}, not text")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise BadRowError(f"{name} is {_shown(value)}, not text")
+        value = str(value)
     return redact(value.strip()) or None
 
 
