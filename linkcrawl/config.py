@@ -19,6 +19,7 @@ from typing import Any
 from attrs import frozen
 
 from linkcrawl import __version__
+from linkcrawl.userinfo import without_userinfo
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -36,8 +37,13 @@ class Known:
     about: str
 
 
+#: LINKCRAWL_FRONTIER of a crawl that shares its work with nobody.
+LOCAL = "local"
+
 KNOWN: dict[str, Known] = {
     "LINKCRAWL_STORE": Known("sqlite:///linkcrawl.db", True, "where links, records and host memory are kept"),
+    "LINKCRAWL_FRONTIER": Known("local", True, "`local`, or `redis://HOST:PORT/DB` where workers share the work"),
+    "LINKCRAWL_LEASE": Known(15.0, False, "seconds that a worker's gates outlive its last word; with a Redis frontier"),
     "LINKCRAWL_CONTACT": Known(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
     "LINKCRAWL_PRODUCT": Known("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
     "LINKCRAWL_POLICIES": Known(None, True, "path of the policy file (TOML)"),
@@ -47,6 +53,9 @@ KNOWN: dict[str, Known] = {
     "LINKCRAWL_PATIENCE": Known(300.0, False, "seconds to wait for a silenced host, or for a lost store"),
     "LINKCRAWL_CA_BUNDLE": Known(None, True, "file of certificate authorities, instead of the system's"),
     "LINKCRAWL_ROBOTS_TTL": Known(3600.0, False, "seconds before a robots.txt is read again"),
+    "LINKCRAWL_HISTORY_DAYS": Known(
+        365.0, False, "days that every check is kept; older history is thinned; 0 keeps all"
+    ),
     "LINKCRAWL_MAX_WAITING": Known(20000, False, "checks held in memory because their next hop waits for its host"),
     "LINKCRAWL_AUDIT": Known("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
     "LINKCRAWL_REJECTS": Known("rejects.jsonl", False, "file that rejected seed lines are added to"),
@@ -58,6 +67,8 @@ class Config:
     """What a crawl is told, as plain typed values. Seconds, unless a name says otherwise."""
 
     store: str
+    frontier: str
+    lease: float
     contact: str
     product: str
     policies: Path | None
@@ -67,6 +78,7 @@ class Config:
     patience: float
     ca_bundle: Path | None
     robots_ttl: float
+    history_days: float
     max_waiting: int
     rejects: Path
     audit: Path | None
@@ -110,6 +122,8 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
     _refuse_unknown(settings)
     return Config(
         store=_text(settings, "LINKCRAWL_STORE"),
+        frontier=_frontier(settings),
+        lease=_number(settings, "LINKCRAWL_LEASE", least=3),
         contact=_contact(settings, need_contact),
         product=_product(settings),
         policies=_file(settings, "LINKCRAWL_POLICIES"),
@@ -119,6 +133,7 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         patience=_number(settings, "LINKCRAWL_PATIENCE", least=0),
         ca_bundle=_file(settings, "LINKCRAWL_CA_BUNDLE"),
         robots_ttl=_number(settings, "LINKCRAWL_ROBOTS_TTL", least=1),
+        history_days=_number(settings, "LINKCRAWL_HISTORY_DAYS", least=0),
         max_waiting=int(_number(settings, "LINKCRAWL_MAX_WAITING", least=1, whole=True)),
         rejects=Path(_text(settings, "LINKCRAWL_REJECTS")),
         audit=Path(str(settings["LINKCRAWL_AUDIT"])) if settings["LINKCRAWL_AUDIT"] else None,
@@ -142,6 +157,16 @@ def _text(settings: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{name}: {value!r} is empty or not text; {KNOWN[name].default!r} would work")
     return value.strip()
+
+
+def _frontier(settings: Mapping[str, Any]) -> str:
+    value = _text(settings, "LINKCRAWL_FRONTIER")
+    if value != LOCAL and not value.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigError(
+            f"LINKCRAWL_FRONTIER: {without_userinfo(value)!r} is not understood; "
+            f"{LOCAL} or redis://HOST:PORT/DB would work"
+        )
+    return value
 
 
 def _number(settings: Mapping[str, Any], name: str, *, least: float, whole: bool = False) -> float:

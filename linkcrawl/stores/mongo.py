@@ -17,7 +17,7 @@ from linkcrawl.stores.mongo_claim import Claim
 from linkcrawl.stores.mongo_documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
 from linkcrawl.stores.mongo_schema import DURABLE, faults, open_database, shown
 from linkcrawl.stores.mongo_summary import summary
-from linkcrawl.stores.mongo_writing import Writer
+from linkcrawl.stores.mongo_writing import Writer, thin
 from linkcrawl.stores.rows import text
 from linkcrawl.stores.summary import Summary
 
@@ -112,6 +112,11 @@ class MongoStore:
         with faults(self._where):
             self._check_claim()
             return self._writer.withdraw(link_ids, since, reason, error, now)
+
+    def thin(self, since: float, until: float) -> int:
+        with faults(self._where):
+            self._check_claim()
+            return thin(self._database["records"], since, until)
 
     # -- reading ------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Claim:
         self._where = where
         self._lease = lease
         self._me = {**this_process(), "id": uuid4().hex}
+        self._is_shared = False
         self._renewed = 0.0
         self._lost: str | None = None
         self._ending = threading.Event()
@@ -43,10 +44,15 @@ class Claim:
         """Whether this crawl has taken the claim (and may have lost it since: see `check`)."""
         return self._thread is not None
 
-    def take(self) -> None:
-        """Raises StoreBusy, within the lease's length, where another crawl has it; PyMongoError."""
+    def take(self, shared: str | None = None) -> None:
+        """Raises StoreBusy, within the lease's length, where another crawl has it; PyMongoError. `shared`: the name of
+        a cluster, all of whose workers have the claim together, for as long as one of them renews it."""
         if self._thread is not None:
             return
+        if shared is not None:
+            # no process stands for the cluster: its end is nobody's to see
+            self._me |= {"id": shared, "machine": None, "started": None}
+            self._is_shared = True
         deadline = time.monotonic() + self._lease + 1
         first = holder = self._renew()
         while holder["id"] != self._me["id"]:
@@ -72,7 +78,8 @@ class Claim:
         self._ending.set()
         self._thread.join()
         self._thread = None
-        self._meta.delete_one({"_id": "claim", "id": self._me["id"]})
+        if not self._is_shared:  # else it lapses with its last holder
+            self._meta.delete_one({"_id": "claim", "id": self._me["id"]})
 
     def _keep(self) -> None:
         while self._lost is None and not self._ending.wait(self._lease / 3):

@@ -7,6 +7,7 @@ with the process, however that ends. The schema and its versions are in `sqlite_
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +81,12 @@ class SqliteStore:
 
     # -- one crawl at a time ------------------------------------------------------------------------------------
 
-    def claim(self) -> None:
+    def claim(self, shared: str | None = None) -> None:
+        if shared is not None:
+            raise StoreError(
+                f"LINKCRAWL_STORE: {self._path}: SQLite serves one process, not a cluster; "
+                "mongodb://HOST:PORT/DB would work"
+            )
         if self._lock is not None:
             return
         lock = _lock(f"{self._path}.lock")
@@ -167,6 +173,10 @@ class SqliteStore:
         with self._transaction() as db:
             return orders.withdraw(db, link_ids, since, reason, error, now)
 
+    def thin(self, since: float, until: float) -> int:
+        with self._transaction() as db:
+            return orders.thin(db, since, until)
+
     # -- reading ------------------------------------------------------------------------------------------------
 
     def backlog(self, now: float, narrow: Narrow = Narrow()) -> list[HostBacklog]:
@@ -221,9 +231,11 @@ class SqliteStore:
         with faults(self._path), self._snapshot() as db:
             yield from reading.records(db, query)
 
-    def hosts(self) -> Iterator[HostMemory]:
+    def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
+        chosen = "" if names is None else "WHERE host IN (SELECT value FROM json_each(?)) "
+        given = () if names is None else (json.dumps([text(name) for name in names]),)
         with faults(self._path), self._snapshot() as db:
-            for row in db.execute("SELECT * FROM host_memory ORDER BY host"):
+            for row in db.execute(f"SELECT * FROM host_memory {chosen}ORDER BY host", given):
                 yield HostMemory(
                     host=row["host"],
                     head_useless_since=row["head_useless_since"],
