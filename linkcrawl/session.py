@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
-from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.config import LOCAL, Config, ConfigError, read_config
 from linkcrawl.network.tls import client_context
 from linkcrawl.politeness.audit import AuditLog
 from linkcrawl.politeness.hosts import HostBook
@@ -24,6 +24,7 @@ from linkcrawl.politeness.robots_cache import RobotsCache, restored
 from linkcrawl.sources import check_source
 from linkcrawl.stores import Narrow, Store, open_store
 from linkcrawl.stores.worker import StoreWorker
+from linkcrawl.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -78,6 +79,10 @@ def _count(name: str, value: Any) -> int:
     return int(text)
 
 
+class LeaseLost(Exception):
+    """What this worker was about to keep is another worker's to check: its links are due there."""
+
+
 @define(kw_only=True)
 class Session:
     """One crawl. `clean`: whether the crawl before ended cleanly; if not, every gate waits one full delay first."""
@@ -100,6 +105,8 @@ class Session:
     store_lost: bool = field(default=False, init=False)
     #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
     nudge: Callable[[], None] = field(default=lambda: None, init=False)
+    #: How often everything that this crawl held was lost to other workers; what began in an earlier epoch is void.
+    epoch: int = field(default=0, init=False)
 
     @classmethod
     def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
@@ -110,10 +117,11 @@ class Session:
         policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
             check_source(arguments.seeds)
+        now = _clock(config)
         store = open_store(config.store)
-        store.claim()
-        now = steady_clock()
-        hosts = HostBook(store.hosts())
+        alone = config.frontier == LOCAL
+        store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
+        hosts = HostBook(store.hosts() if alone else ())  # a worker learns of hosts with their gates
         return cls(
             config=config,
             arguments=arguments,
@@ -121,7 +129,7 @@ class Session:
             worker=StoreWorker(store),
             now=now,
             started_at=now(),
-            clean=store.was_clean(),
+            clean=store.was_clean() if alone else True,  # in a cluster each gate has its own
             policy_file=policy_file,
             policies=policy_file.policies if policy_file else Policies(),
             rules=Rules(max_redirects=config.max_redirects),
@@ -142,6 +150,24 @@ class Session:
     def due_before(self) -> float:
         """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""
         return self.now() if self.arguments.continuous else self.started_at
+
+
+def _clock(config: Config) -> Callable[[], float]:
+    """The time of this crawl; that of Redis where workers share it, whatever their own clocks say."""
+    if config.frontier == LOCAL:
+        return steady_clock()
+    if not config.store.startswith("mongodb"):
+        raise ConfigError(
+            f"LINKCRAWL_STORE: {without_userinfo(config.store)!r} serves one process, and LINKCRAWL_FRONTIER shares "
+            "the work out to several; mongodb://HOST:PORT/DB would work"
+        )
+    try:
+        from linkcrawl.frontier.cluster_clock import redis_clock
+    except ModuleNotFoundError as fault:
+        raise ConfigError(
+            f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"
+        ) from fault
+    return redis_clock(config.frontier)
 
 
 def _audit_log(config: Config) -> AuditLog:

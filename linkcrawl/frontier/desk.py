@@ -49,6 +49,14 @@ class RobotsDesk:
         """Whether the request is one of the desk's own, which robots.txt doesn't apply to."""
         return "robots" in request.meta
 
+    def waits_for(self, host: str) -> bool:
+        """Whether requests to a host wait for its robots.txt."""
+        return f"http://{host}" in self._waiting or f"https://{host}" in self._waiting
+
+    def clear(self) -> None:
+        """Forget all that waits."""
+        self._waiting.clear()
+
     def ask(self, request: Request, now: float) -> Request | Bar | None:
         """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
         check; or None where it waits for a robots.txt that is under way."""

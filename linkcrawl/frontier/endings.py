@@ -57,6 +57,12 @@ class Endings:
                 logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
         return ended.wake
 
+    def note_moved(self, gate: Gate[Any], request: Request) -> float:
+        """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
+        if self._doubt.down_since is not None:
+            return self._session.now() + gate.delay
+        return self._keeper.ended(gate, request.meta["host"], request.meta["outcome"], self._cost(request)).wake
+
     async def close(self) -> None:
         """Do at once what was to be done soon: by now everything is stored."""
         self._doubt.close()

@@ -13,16 +13,25 @@ from linkcrawl.session import Session
 class Feeder:
     """Keeps a few links of every host ready. `deliver` takes links that have come in for a host."""
 
-    def __init__(self, session: Session, queue: LocalQueue, deliver: Callable[[HostQueue, list[DueLink]], None]):
+    def __init__(
+        self,
+        session: Session,
+        queue: LocalQueue,
+        deliver: Callable[[HostQueue, list[DueLink]], None],
+    ):
         self._session = session
         self._queue = queue
         self._deliver = deliver
+        #: Whether a host is this crawl's to ask; workers of a cluster leave some to others.
+        self.feeds: Callable[[str], bool] = lambda host: True
         self._hungry: dict[str, HostQueue] = {}
         self._feeding: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
         #: Seconds that the last look took: looks cost the store more the more links there are.
         self.look_took = 0.0
+        #: When the last look began.
+        self.looked_at = float("-inf")
         #: Checks begun whose record is not stored yet.
         self.under_way = 0
 
@@ -31,9 +40,14 @@ class Feeder:
         """Whether links are on their way."""
         return self._feeding is not None or self._looking is not None
 
+    @property
+    def is_fetching(self) -> bool:
+        """Whether links are on their way that a look has found."""
+        return self._feeding is not None
+
     def hungry(self, queue: HostQueue) -> None:
         """A host has few links left: fetch more, soon."""
-        if not queue.drained:
+        if not queue.drained and self.feeds(queue.host):
             self._hungry[queue.host] = queue
             self.feed()
 
@@ -54,9 +68,15 @@ class Feeder:
         """The first look, before anything is handed out."""
         began = self._session.now()
         backlog = await self._session.worker.call(self._queue.backlog, self._session.store)
-        self.look_took = self._session.now() - began
+        self.look_took, self.looked_at = self._session.now() - began, began
         for queue in self._queue.refresh(backlog):
             self.hungry(queue)
+
+    def clear(self) -> None:
+        """Forget whatever is on its way; the next look begins anew."""
+        self._hungry.clear()
+        self.under_way = 0
+        self.looked_at = float("-inf")
 
     def close(self) -> None:
         """Fetch nothing more."""
@@ -81,7 +101,10 @@ class Feeder:
                 hungry = list(self._hungry.values())[:HOSTS_A_CALL]
                 for each in hungry:
                     del self._hungry[each.host]
+                epoch = self._session.epoch
                 for each, links, drained in await worker.call(queue.fetch, store, hungry):
+                    if epoch != self._session.epoch:
+                        break
                     self._deliver(each, queue.take_in(each, links, drained))
                 self._session.nudge()
         finally:

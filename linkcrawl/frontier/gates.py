@@ -101,6 +101,19 @@ class Gatekeeper:
         self.known.add(host)
         return bool(self._addresses.learn(host, addresses))
 
+    def share(self, addresses: Addresses) -> None:
+        """Have others say which hosts share an address (workers of a cluster must say the same)."""
+        self._addresses = addresses
+
+    def drop(self, gate: str) -> None:
+        """The gate is another worker's, or was: nothing that is known of it here counts."""
+        for known in (self._paces, self._members, self._terms):
+            known.pop(gate, None)
+
+    def restart(self, gate: str, now: float) -> None:
+        """The gate may have been asked just now by someone who didn't live to tell: one full delay."""
+        self._paces[gate] = restarted(self.pace(gate), now)
+
     def forget_members(self, gate: str) -> None:
         """Which hosts the gate covers is to be worked out anew."""
         self._members.pop(gate, None)
@@ -252,9 +265,9 @@ class Gatekeeper:
         """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
         return ready_at(self.pace(f"clock {clock.name}"), _clock_terms(clock)).at
 
-    def clock_started(self, clock: Clock) -> None:
-        """A check has cleared the clock just now."""
-        name = f"clock {clock.name}"
+    def clock_started(self, clock: str) -> None:
+        """A check has cleared the clock of this name just now."""
+        name = f"clock {clock}"
         pace = counted(evolve(self.pace(name), last_end=self._session.now()))
         self._paces[name] = pace
         self._session.hosts.change(name, pace=pace)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
-from attrs import define
+from attrs import define, field
 
 from linkcrawl.items import DueLink
 from linkcrawl.stores import HostBacklog, Narrow, Store
@@ -17,15 +17,19 @@ HOSTS_A_CALL = 200
 
 @define(eq=False)
 class HostQueue:
-    """A host's due links: how many are left in the store, where reading goes on, how many are out, and how many were
-    passed over since the last look because a rule says that it is not their time."""
+    """A host's due links: how many are left in the store, where reading goes on, which are out, and how many
+    were passed over since the last look because a rule says that it is not their time."""
 
     host: str
     due: int = 0
     after: DueLink | None = None
     drained: bool = False
-    held: int = 0
+    out: set[int | str] = field(factory=set)
     passed_over: int = 0
+
+    @property
+    def held(self) -> int:
+        return len(self.out)
 
 
 class LocalQueue:
@@ -58,8 +62,9 @@ class LocalQueue:
 
     def refresh(self, backlog: Iterable[HostBacklog]) -> list[HostQueue]:
         """Take in what is due; the hosts that have links to fetch which they hadn't before."""
-        grown = []
+        grown, found = [], set()
         for line in backlog:
+            found.add(line.host)
             queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
             queue.due = max(0, line.due - queue.held)
             if queue.drained and queue.due > queue.passed_over:
@@ -67,6 +72,9 @@ class LocalQueue:
                 queue.drained = False
                 queue.after = None
                 grown.append(queue)
+        for host, queue in self.hosts.items():
+            if host not in found:
+                queue.due = 0
         return grown
 
     def fetch(self, store: Store, queues: Iterable[HostQueue]) -> list[tuple[HostQueue, list[DueLink], bool]]:
@@ -86,8 +94,7 @@ class LocalQueue:
             new = new[: max(0, self._left)]
             self._left -= len(new)
         for link in new:
-            self._held[link.id] = queue.host
-        queue.held += len(new)
+            self.hold(link.id, queue.host)
         queue.due = 0 if drained else max(0, queue.due - len(new))
         queue.drained = drained
         queue.after = links[-1] if links else queue.after
@@ -104,7 +111,26 @@ class LocalQueue:
         """The link's record is stored (or was lost): it is not out any more."""
         host = self._held.pop(link_id, None)
         if host is not None:
-            self.hosts[host].held -= 1
+            self.hosts[host].out.discard(link_id)
+
+    def hold(self, link_id: int | str, host: str) -> None:
+        """The link is out: it is not to be handed out until it is forgotten."""
+        self._held[link_id] = host
+        self.hosts.setdefault(host, HostQueue(host, drained=True)).out.add(link_id)
+
+    def give_back(self, hosts: Iterable[str], keep: Container[int | str] = ()) -> None:
+        """The hosts are another worker's to ask: their links are not out any more, but for those to keep."""
+        for queue in (self.hosts[host] for host in hosts if host in self.hosts):
+            given = [link_id for link_id in queue.out if link_id not in keep]
+            for link_id in given:
+                self.forget(link_id)
+            queue.due += len(given)
+            queue.after, queue.drained = None, queue.due == 0
+
+    def clear(self) -> None:
+        """Forget everything; the next look begins anew."""
+        self._held.clear()
+        self.hosts.clear()
 
     def __len__(self) -> int:
         """Links that are out."""

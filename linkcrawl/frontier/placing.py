@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 from scrapy.http import Request
@@ -13,6 +15,9 @@ from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
+
+if TYPE_CHECKING:
+    from linkcrawl.frontier.cluster import Cluster
 
 Task = DueLink | Request
 
@@ -31,6 +36,12 @@ def host_of(task: Task) -> str:
     return task.host if isinstance(task, DueLink) else str(task.meta["host"])
 
 
+def dns_name(host: str) -> str:
+    """The name or address of a host key, without port and brackets."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+    return name.strip("[]")
+
+
 class Placer:
     """Offers tasks to their gates. A host that is met for the first time waits until its address is known: hosts that
     share one server share one gate from their first request on."""
@@ -40,6 +51,10 @@ class Placer:
         self._bench = bench
         self._keeper = keeper
         self._resolver = resolver
+        #: Which gates are ours, where workers share them; None: all are.
+        self.cluster: Cluster | None = None
+        #: Told when hosts have come to other gates.
+        self.regrouped: Callable[[], None] = lambda: None
         self._unresolved: dict[str, list[Placed]] = {}
         self._lookups: set[asyncio.Task[None]] = set()
 
@@ -54,7 +69,7 @@ class Placer:
         if host in self._unresolved:
             self._unresolved[host].append(placed)
         elif host in self._keeper.known or not host:
-            self._offer(placed)
+            self.offer(placed)
         else:
             self._unresolved[host] = [placed]
             lookup = asyncio.get_running_loop().create_task(self._look_up(host))
@@ -70,15 +85,19 @@ class Placer:
     def regroup(self) -> None:
         """Hosts may belong to other gates now: move all that waits. A gate that is new waits one full delay, for its
         hosts may have been asked a moment ago under another name."""
+        if self.cluster is not None:
+            self.cluster.regroup()
+            return
         now = self._session.now()
         for gate in list(self._bench.gates.values()):
             self._keeper.forget_members(gate.name)
             for lane, task in self._bench.drain(gate):
-                self._offer(Placed(task=task, lane=lane))
+                self.offer(Placed(task=task, lane=lane))
         for gate in self._bench.gates.values():
             self._keeper.renew(gate)
             if gate.place is not Place.IN_FLIGHT:
                 self._bench.retime(gate, max(gate.wake, now + gate.delay))
+        self.regrouped()
 
     def close(self) -> None:
         """Look up nothing more."""
@@ -86,22 +105,31 @@ class Placer:
             lookup.cancel()
 
     async def _look_up(self, host: str) -> None:
-        name = host if host.endswith("]") else host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
-        answer = await self._resolver.resolve(name.strip("[]"))
-        addresses = () if isinstance(answer, Fault) else tuple(map(str, answer))
-        strangers = self._keeper.learn(host, addresses)
+        strangers = await self._locate(host)
         for placed in self._unresolved.pop(host):
-            self._offer(placed)
+            self.offer(placed)
         if strangers:
             self.regroup()
         self._session.nudge()
 
-    def _offer(self, placed: Placed) -> None:
+    async def _locate(self, host: str) -> bool:
+        """Learn the address of a host; whether other hosts have to leave their gate because of it."""
+        if self.cluster is not None:
+            await self.cluster.locate(host)
+            return False
+        answer = await self._resolver.resolve(dns_name(host))
+        return self._keeper.learn(host, () if isinstance(answer, Fault) else tuple(map(str, answer)))
+
+    def offer(self, placed: Placed) -> None:
+        """Put a task into the gate of a host whose address is known."""
         task = placed.task
+        if self.cluster is not None and self.cluster.has_elsewhere(self._keeper.name(host_of(task)), placed):
+            return
         gate = self.gate(host_of(task))
-        clocks: tuple[str, ...] = ()
         if isinstance(task, DueLink):
             clocks = self._clocks(task)
+        else:  # the first request of a check that has not gone yet, for want of robots.txt, still has its clocks
+            clocks = tuple(name for name, _ in task.meta.get("clocks", ()))
         self._bench.offer(gate, task, lane=placed.lane, clocks=clocks, first=placed.first)
 
     def _clocks(self, link: DueLink) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +19,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from linkcrawl import urls
 from linkcrawl.check.procedure import Bar
+from linkcrawl.config import LOCAL
 from linkcrawl.frontier.asking import Asker
 from linkcrawl.frontier.desk import RobotsDesk
 from linkcrawl.frontier.doubt import NetworkDoubt
@@ -67,6 +69,8 @@ class Scheduler(BaseScheduler):
         self._endings = Endings(crawler, session, self.keeper, self.doubt)
         self._watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
         self._flying: dict[Request, Gate[Task]] = {}
+        self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
+        self._placer.regrouped = self._hold_moved
         self._timer: asyncio.TimerHandle | None = None
         self._emitted: set[asyncio.Task[None]] = set()
         self._asker = Asker(crawler, self.enqueue_request)
@@ -76,7 +80,11 @@ class Scheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
+        if session_of(crawler).config.frontier == LOCAL:
+            return cls(crawler)
+        from linkcrawl.frontier.cluster_scheduler import ClusterScheduler  # it needs the extra `redis`
+
+        return ClusterScheduler(crawler)  # type: ignore[return-value]
 
     # Scrapy's interface.
 
@@ -93,9 +101,11 @@ class Scheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether waiting makes sense: something is being fetched, or may go within the crawl's patience."""
+        return self._session.arguments.continuous or self.feeder.is_busy or self._has_work()
+
+    def _has_work(self) -> bool:
         session = self._session
-        busy = self._emitted or self._asker.is_busy
-        if session.arguments.continuous or busy or self.feeder.is_busy or self._placer.is_looking_up:
+        if self._emitted or self._asker.is_busy or self._placer.is_looking_up:
             return True
         wake = self.bench.next_wake()
         down = self.doubt.down_since
@@ -155,16 +165,32 @@ class Scheduler(BaseScheduler):
 
     def ended(self, request: Request) -> None:
         """The request has ended, in whatever way; its gate opens after its delay. Called twice, it does nothing."""
-        gate = self._flying.pop(request, None)
+        gate, moved = self._flying.pop(request, None), self._moved.pop(request, None)
         if gate is None:
             return
-        wake = gate.wake
-        if request.meta.get("outcome") is not None:
-            wake = self._endings.note(gate, request)
-            moved = self._placer.gate(request.meta["host"])
-            if moved is not gate:  # regrouped while it was in flight: the gate of now must wait as well
-                self.bench.retime(moved, self._endings.note(moved, request))
+        answered = request.meta.get("outcome") is not None
+        wake = self._endings.note(gate, request) if answered else gate.wake
+        if moved is not None:
+            self.bench.release(moved, self._endings.note_moved(moved, request) if answered else moved.wake)
         self.bench.release(gate, wake)
+
+    def _hold_moved(self) -> None:
+        """Hosts have come to other gates: those stay closed while a request to the host is in flight."""
+        for request, gate in self._flying.items():
+            held, now = self._moved.pop(request, None), self._placer.gate(request.meta["host"])
+            if now is not gate:
+                self.bench.hold(now)
+                self._moved[request] = now
+            if held is not None:
+                self.bench.release(held, held.wake)
+
+    def owns(self, link_id: int | str) -> bool:
+        """Whether a check's record is this crawl's to store."""
+        return True
+
+    def finish(self, finished: Sequence[Finished]) -> None:
+        """Store records, in the store's thread."""
+        self._session.store.finish(finished)
 
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored, or it won't be in this crawl."""
@@ -188,6 +214,8 @@ class Scheduler(BaseScheduler):
             self._note_taken(gate, task)
             request = self._begin(task, now)
             if request is None:
+                applied = self._session.policies.of_link(task.host, task.collections, task.providers)
+                self.bench.rewind((clock.name for clock in applied.clocks), now)
                 return None
         else:
             request = task
@@ -195,10 +223,26 @@ class Scheduler(BaseScheduler):
             return request
         bar = self._policy_bar(request)
         answer = bar or self.desk.ask(request, now)
+        self._tick(request, now, goes=answer is request)
         if isinstance(answer, Bar):
             self._emit(self._spider.bar(request, answer))
             return None
         return answer
+
+    def _tick(self, request: Request, now: float, goes: bool) -> None:
+        """The first request of a check starts its clocks when it goes itself: not when robots.txt is fetched in its
+        place, and not where nothing is sent."""
+        clocks = [name for name, _ in request.meta.get("clocks", ())]
+        if not goes:
+            self.bench.rewind(clocks, now)
+        elif clocks:
+            request.meta["on_sent"] = lambda: self._sent(clocks)
+
+    def _sent(self, clocks: list[str]) -> None:
+        """A check begins: what comes next counts from now, however late a busy machine has sent it."""
+        self.bench.restart(clocks, self._session.now())
+        for name in clocks:
+            self.keeper.clock_started(name)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the
@@ -207,8 +251,6 @@ class Scheduler(BaseScheduler):
         if applied.paused_by is not None or applied.open_at(now) > now:
             self.queue.pass_over(link)
             return None
-        for clock in applied.clocks:
-            self.keeper.clock_started(clock)
         self.feeder.under_way += 1
         begun = self._spider.begin(link, applied)
         if isinstance(begun, Finished):

@@ -69,6 +69,7 @@ class Gate(Generic[Task]):
     wake: float
     delay: float = 0.0
     backlog: int = 0
+    in_flight: int = 0
     place: Place = Place.IDLE
     stamp: int = 0
     woken_by: str | None = None
@@ -155,10 +156,18 @@ class Workbench(Generic[Task]):
             clock = self._clocks[name]
             clock.ready_at = max(clock.ready_at, now + clock.delay)
 
+    def hold(self, gate: Gate[Task]) -> None:
+        """A request that another gate handed out belongs to this one now: it stays closed until that is released."""
+        gate.in_flight += 1
+        gate.place = Place.IN_FLIGHT
+        self._stamp(gate)
+
     def release(self, gate: Gate[Task], wake: float) -> None:
-        """The gate's request has ended, or was never sent: it may go again at `wake`."""
+        """A request of the gate has ended, or was never sent: once none is left, it may go again at `wake`."""
         gate.wake = wake
-        self._settle(gate)
+        gate.in_flight -= 1
+        if not gate.in_flight:
+            self._settle(gate)
 
     def retime(self, gate: Gate[Task], wake: float) -> None:
         """Move the wake time of a gate that is not in flight (a changed policy, a silence)."""
@@ -196,7 +205,7 @@ class Workbench(Generic[Task]):
                 continue
             waiting = self._pick(gate, now)
             if waiting is not None:
-                gate.place = Place.IN_FLIGHT
+                gate.place, gate.in_flight = Place.IN_FLIGHT, 1
                 for clock in waiting.clocks:
                     self._start(self._clocks[clock], clock, now)
             self._pass_turn_on(gate, now)

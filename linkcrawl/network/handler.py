@@ -60,8 +60,9 @@ class CheckDownloadHandler:
     """Sends GET and HEAD requests byte for byte and leaves every answer after its head.
 
     `request.meta` in: `body_limit` (int: bytes of the body to read, for robots.txt; absent: none), `download_timeout`
-    (seconds, in place of LINKCRAWL_TIMEOUT; counted from connecting, a DNS lookup has its own limit). Out, always:
-    `outcome`. Raises RequestFailed where no answer came.
+    (seconds, in place of LINKCRAWL_TIMEOUT; counted from connecting, a DNS lookup has its own limit), `may_send`
+    (asked once more right before sending), `on_sent` (called when it is sent). Out: `limit`, which cuts it short, and
+    always `outcome`. Raises RequestFailed where no answer came.
     """
 
     lazy = False
@@ -125,10 +126,17 @@ class CheckDownloadHandler:
         if isinstance(payload, Fault):
             return payload
         reader = AnswerReader(request.method, request.meta.get("body_limit"))
-        return await self._exchange(place, payload, reader, request.meta.get("download_timeout", self._timeout), trip)
+        seconds = request.meta.get("download_timeout", self._timeout)
+        return await self._exchange(request, place, payload, reader, seconds, trip)
 
     async def _exchange(
-        self, place: Destination, payload: bytes, reader: AnswerReader, seconds: float, trip: _Trip
+        self,
+        request: Request,
+        place: Destination,
+        payload: bytes,
+        reader: AnswerReader,
+        seconds: float,
+        trip: _Trip,
     ) -> Answer | Fault:
         server = (place.scheme, place.host, place.port)
         kept = self._pool.take(server)
@@ -136,12 +144,17 @@ class CheckDownloadHandler:
         if isinstance(addresses, Fault):
             return addresses
         trip.since = time.monotonic()
+        request.meta.get("on_sent", _nothing)()
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as limit:
+                request.meta["limit"] = limit
                 connection = kept or await self._connect(place, addresses, seconds, trip)
                 if isinstance(connection, Fault):
                     return connection
                 trip.phase, trip.ip = Failure.TIMEOUT_ANSWER, connection.ip
+                if not request.meta.get("may_send", _always)():
+                    connection.abort()
+                    return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
                 result = await connection.ask(payload, reader)
         except TimeoutError:
             return Fault(failure=trip.phase)
@@ -179,6 +192,14 @@ class CheckDownloadHandler:
             error=error,
         )
         return RequestFailed(fault.failure, error, trip.ip)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _always() -> bool:
+    return True
 
 
 def _out_of_step(result: Answer | Fault) -> bool:

@@ -11,7 +11,7 @@ from scrapy.exceptions import DropItem
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Finished, Record
 from linkcrawl.patience import patiently
-from linkcrawl.session import session_of
+from linkcrawl.session import LeaseLost, session_of
 from linkcrawl.stores import StoreLost
 
 if TYPE_CHECKING:
@@ -45,8 +45,11 @@ class RecordsPipeline:
         """A Finished becomes its stored Record; whatever else comes is passed on."""
         if not isinstance(item, Finished):
             return item
-        scheduler = self._scheduler
-        if not await scheduler.doubt.believes(item.record):
+        scheduler, epoch = self._scheduler, session_of(self._crawler).epoch
+        believed = await scheduler.doubt.believes(item.record)
+        if epoch != session_of(self._crawler).epoch or not scheduler.owns(item.record.link_id):
+            raise DropItem("the link is another worker's by now")
+        if not believed:
             scheduler.forget(item.record.link_id)
             raise DropItem("our own network is down; the link stays due")
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -54,7 +57,7 @@ class RecordsPipeline:
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())
         if not await stored:
-            raise DropItem("the store was lost; the link stays due")
+            raise DropItem("it could not be stored; the link stays due")
         return self._counted(item.record)
 
     @property
@@ -83,7 +86,10 @@ class RecordsPipeline:
     async def _store(self, batch: list[Finished]) -> bool:
         session = session_of(self._crawler)
         try:
-            await patiently(session, session.store.finish, batch)
+            await patiently(session, self._scheduler.finish, batch)
+        except LeaseLost as fault:
+            logger.warning("%d records are given up: %s", len(batch), fault)
+            return False
         except StoreLost as fault:
             self._give_up(fault)
             return False

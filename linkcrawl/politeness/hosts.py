@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import evolve
@@ -20,6 +20,8 @@ class HostBook:
     def __init__(self, memories: Iterable[HostMemory] = ()):
         self._memories = {memory.host: memory for memory in memories}
         self._changed: set[str] = set()
+        #: Whether what is remembered of a host is this crawl's to store; workers of a cluster leave some to others.
+        self.owned: Callable[[str], bool] = lambda host: True
 
     def get(self, host: str) -> HostMemory:
         """What is known of a host; an empty memory where nothing is."""
@@ -30,10 +32,16 @@ class HostBook:
         self._memories[host] = evolve(self.get(host), **changes)
         self._changed.add(host)
 
+    def load(self, memories: Iterable[HostMemory]) -> None:
+        """Take in what the store remembers, in place of what is known here."""
+        for memory in memories:
+            self._memories[memory.host] = memory
+            self._changed.discard(memory.host)
+
     def take_changed(self) -> list[HostMemory]:
-        """The memories changed since the last call, ready for the store."""
+        """The memories changed since the last call that are ours to store, ready for the store."""
         changed, self._changed = self._changed, set()
-        return [self._row(self._memories[host]) for host in changed]
+        return [self._row(self._memories[host]) for host in changed if self.owned(host)]
 
     @staticmethod
     def _row(memory: HostMemory) -> HostMemory:

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from linkcrawl import urls
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Bar, Done, Next, answered, barred, begin
+from linkcrawl.check.procedure import Bar, Check, Done, Next, answered, barred, begin
 from linkcrawl.config import ConfigError
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink, Finished
@@ -104,12 +104,12 @@ class ResourceProxies(scrapy.Spider):
     def answered(self, response: Response) -> Iterator[Request | Finished]:
         """Callback of every request of a check that got an answer."""
         assert response.request is not None
-        yield self._go_on(response.request, None)
+        yield from self._go_on(response.request, None)
 
     def failed(self, failure: TwistedFailure) -> Iterator[Request | Finished]:
         """Errback of every request of a check that got none."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        yield self._go_on(request, failure)
+        yield from self._go_on(request, failure)
 
     def bar(self, request: Request, bar: Bar) -> Finished:
         """The end of a check whose next request may not be sent."""
@@ -117,17 +117,25 @@ class ResourceProxies(scrapy.Spider):
         assert isinstance(finished, Finished)
         return finished
 
-    def _go_on(self, request: Request, failure: TwistedFailure | None) -> Request | Finished:
+    def resume(self, link: DueLink, check: Check) -> Request:
+        """The next request of a check that was begun by another worker."""
+        assert check.ask is not None
+        return self._request(link, Next(check=check, ask=check.ask))
+
+    def _go_on(self, request: Request, failure: TwistedFailure | None) -> Iterator[Request | Finished]:
+        if request.meta.get("epoch", 0) != self.session.epoch:
+            return  # the link is another worker's by now
         bar: Bar | None = request.meta.get("bar")
         if bar is not None:
-            return self.bar(request, bar)
+            yield self.bar(request, bar)
+            return
         outcome: Outcome | None = request.meta.get("outcome")
         if outcome is None:  # a fault of ours: told, and still a record
             self.logger.error("No outcome of %s", request, exc_info=failure.value if failure else None)
             now = self.session.now()
             error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"
             outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
-        return self._act(request.meta["link"], answered(request.meta["check"], outcome), outcome)
+        yield self._act(request.meta["link"], answered(request.meta["check"], outcome), outcome)
 
     def _act(self, link: DueLink, step: Next | Done, outcome: Outcome | None = None) -> Request | Finished:
         if isinstance(step, Next):

@@ -1,0 +1,355 @@
+"""One worker of a cluster: its session in Redis, and what it may do because of it.
+
+A worker feeds the gates that it leases straight from the store, as a crawl alone does with all gates; pacing inside a
+lease is the same code. What it does not lease it does not talk to: hops that go there are passed on. A worker whose
+session is over forgets everything that it held, for another may hold it now; in the store it is all still due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import redis
+from scrapy.http import Request
+
+from linkcrawl.frontier.cluster_gates import Leases
+from linkcrawl.frontier.cluster_hops import Resume, Travels
+from linkcrawl.frontier.cluster_ledger import Beat, Ledger, Lost
+from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.frontier.feeding import Feeder
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.local import LocalQueue
+from linkcrawl.frontier.placing import Placed, Task
+from linkcrawl.frontier.workbench import Gate, Lane, Workbench
+from linkcrawl.items import DueLink
+from linkcrawl.network.resolver import Resolver
+from linkcrawl.politeness.policy import Clock
+from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two renewals of the session, and between two rounds of giving and taking gates.
+BEAT, ROUND = 0.5, 0.25
+#: Seconds between two looks at checks that are out, and between two lines about a Redis that is away.
+LOOK, REPEAT = 2.0, 60.0
+#: Seconds without work anywhere, as all workers say, after which there is none.
+QUIET = 4 * BEAT
+#: Seconds that what is in flight waits to be told to Redis together with others.
+GATHER = 0.02
+#: Seconds that a gate is put off while Redis is asked for it: it comes back with the answer.
+HOUR = 3600.0
+#: Sessions that may die over a link until it is parked.
+DEATHS = 3
+
+
+class Cluster:
+    """Runs beside the scheduler, on its parts. `pending`: whether the scheduler has something to wait for by itself.
+    `offer`: puts a task into its gate. `remember`: stores what is known of hosts. `in_flight`: the
+    requests on their way. `resume`: the request that a check comes to next. `give_up`: ends the crawl without Redis."""
+
+    def __init__(
+        self,
+        session: Session,
+        ledger: Ledger,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        queue: LocalQueue,
+        feeder: Feeder,
+        desk: RobotsDesk,
+        resolver: Resolver,
+        *,
+        pending: Callable[[], bool],
+        offer: Callable[[Placed], None],
+        remember: Callable[[], Awaitable[None]],
+        in_flight: Callable[[], list[Request]],
+        resume: Resume,
+        give_up: Callable[[], None],
+    ):
+        self._session = session
+        self._ledger = ledger
+        self._bench = bench
+        self._keeper = keeper
+        self._queue = queue
+        self._feeder = feeder
+        self._desk = desk
+        self._pending = pending
+        self._offer = offer
+        self._in_flight = in_flight
+        self._give_up = give_up
+        self._resume = resume
+        self.travels = Travels(session, ledger, queue, feeder, keeper.name)
+        self.leases = Leases(
+            session, ledger, bench, keeper, queue, feeder, desk, resolver, self.travels, offer, remember, self._arrive
+        )
+        self.beat: Beat | None = None
+        self._joined = False
+        self._away_since: float | None = None
+        self._told = float("-inf")
+        self._looked = float("-inf")
+        self._nothing_left = False
+        self._has_looked = False
+        self._quiet_since: float | None = None
+        self._flying: dict[str, str] = {}
+        self._granted: set[int | str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        #: Sessions that were lost.
+        self.losses = 0
+
+    # What the scheduler asks.
+
+    def holds(self) -> bool:
+        """Whether our leases are ours at this moment. Notices their end."""
+        if not self._joined:
+            return False
+        if time.monotonic() < self._ledger.deadline:
+            return True
+        self._lose("Redis was not heard of in time")
+        return False
+
+    @property
+    def may_end(self) -> bool:
+        """Whether nothing is left to do, or to wait for, in the whole cluster."""
+        return self._nothing_left and not self._is_busy()
+
+    def has_elsewhere(self, gate: str, placed: Placed) -> bool:
+        """Whether a task for a gate is none of ours: it has been passed on, or is dropped because it is still due."""
+        task = placed.task
+        if isinstance(task, DueLink):
+            if self.leases.feeds(gate):
+                return False
+            self._queue.forget(task.id)
+            return True
+        if task.meta.setdefault("epoch", self._session.epoch) != self._session.epoch:
+            return True
+        if self.leases.has(gate):
+            return False
+        if "check" in task.meta:
+            self.travels.send(task, gate)
+        else:
+            self.leases.want(gate, placed)
+        return True
+
+    def is_parked(self, link: DueLink) -> bool:
+        """Whether the link has killed too many workers."""
+        return self.leases.deaths(self._keeper.name(link.host), link.id) >= DEATHS
+
+    async def locate(self, host: str) -> None:
+        """Have the gate of a host settled, as soon as Redis can be asked."""
+        epoch = self._session.epoch
+        while epoch == self._session.epoch:
+            try:
+                await self.leases.locate(host)
+                return
+            except (Lost, redis.RedisError):
+                await asyncio.sleep(BEAT)
+
+    def handed_out(self, gate: str, request: Request) -> None:
+        """A request goes out: should it be our last, the next holder knows over what."""
+        request.meta["epoch"] = self._session.epoch
+        request.meta["may_send"] = self.holds
+        link = request.meta.get("link")
+        if link is not None:
+            if not self._flying:
+                asyncio.get_running_loop().call_later(GATHER, self._spawn, self._tell_flying)
+            self._flying[gate] = str(link.id)
+
+    def asks_clocks(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...]) -> bool:
+        """Whether the first request of a check has to wait for a word of Redis that it may clear its clocks; its gate
+        waits with it."""
+        link = task if isinstance(task, DueLink) else task.meta["link"]
+        if link.id in self._granted:
+            self._granted.discard(link.id)
+            return False
+        opens, gate.wake = gate.wake, self._session.now() + HOUR
+        self._spawn(lambda: self._ask_clocks(gate, task, lane, clocks, opens))
+        return True
+
+    def clocks_struck(self, clocks: tuple[tuple[str, float], ...], *, begun: bool) -> None:
+        """A check that was granted has been sent; or it isn't for now, and others may."""
+        now = self._session.now()
+        self._spawn(lambda: self._ledger.struck(clocks, now, begun=begun))
+
+    def regroup(self) -> None:
+        """Policies have changed, and with them perhaps which hosts share a gate: give all gates back, and take anew."""
+        self.leases.close_all()
+
+    # Its life.
+
+    async def start(self) -> None:
+        """Join, and keep the session alive from now on."""
+        await self._try(self._live)
+        loop = asyncio.get_running_loop()
+        self._loops = [
+            loop.create_task(self._every(BEAT, self._live)),
+            loop.create_task(self._every(ROUND, self._round)),
+        ]
+
+    async def close(self) -> None:
+        """Give everything back and leave."""
+        for task in [*self._loops, *self._tasks]:
+            task.cancel()
+        if self.holds():
+            await self._try(self._leave)
+        await self._ledger.close()
+
+    async def _leave(self) -> None:
+        await self.travels.tell_ended()
+        await self.leases.give_all()
+        await self._ledger.leave()
+
+    async def _every(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await self._try(do)
+            self.holds()
+            await asyncio.sleep(seconds)
+
+    async def _try(self, do: Callable[[], Awaitable[None]]) -> None:
+        epoch = self._session.epoch
+        try:
+            await do()
+        except Lost as fault:
+            if self._session.epoch == epoch:
+                self._lose(str(fault))
+        except (redis.RedisError, OSError) as fault:
+            self._complain(fault)
+        except StoreLost as fault:  # the records pipeline tells of it
+            logger.debug("The store can't be asked: %s", fault)
+        except Exception:
+            logger.exception("The cluster met a fault of ours and goes on")
+
+    async def _live(self) -> None:
+        """Renew the session, or begin one; and take what others have for us."""
+        policies = hashlib.blake2b(repr(self._session.policies.rules).encode(), digest_size=8).hexdigest()
+        if not self._joined:
+            about = {"host": socket.gethostname(), "pid": os.getpid(), "since": self._session.now()}
+            await self._ledger.join(about, policies)
+            self._joined = True
+        self.beat = await self._ledger.beat(busy=self._is_busy(), load=self.leases.load, policies=policies)
+        if self._away_since is not None:
+            logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
+            self._away_since, self._told = None, float("-inf")
+        if not self.beat.agreed and self._session.now() - self._told > REPEAT:
+            self._told = self._session.now()
+            logger.warning("Workers have different policies: no gate changes hands until all have read the same file")
+        self.leases.ring(self.beat.bells)
+
+    async def _round(self) -> None:
+        if not self._joined or self.beat is None:
+            return
+        beat, now = self.beat, self._session.now()
+        await self.travels.tell_ended()
+        await self.leases.answer_bells()
+        await self.leases.give(beat)
+        await self.leases.take(beat)
+        if now - self._looked > LOOK:
+            self._looked = now
+            await self.travels.look()
+        self._has_looked = True
+        await self._settle(beat)
+
+    async def _settle(self, beat: Beat) -> None:
+        """Whether a crawl that is not continuous may end: everybody has been without work for a while (a word of theirs
+        may be on its way), and another look finds none."""
+        now = self._session.now()
+        if self._session.arguments.continuous or self._is_busy() or beat.busy:
+            self._nothing_left, self._quiet_since = False, None
+            return
+        if self._quiet_since is None:
+            self._quiet_since = now
+        if not self._nothing_left and (beat.others == 0 or now - self._quiet_since > QUIET):
+            await self._feeder.look_now()
+            await self.leases.take(beat, all_of_them=True)
+            self._nothing_left = not self._is_busy()
+            self._session.nudge()
+
+    def _is_busy(self) -> bool:
+        at_work = self._pending() or self.leases.is_busy or self.travels.is_sending or bool(self._tasks)
+        return at_work or not self._has_looked
+
+    # Inside.
+
+    def _lose(self, why: str) -> None:
+        """Everything that was held is dropped; what is in flight is cut off."""
+        self._joined, self.beat = False, None
+        self._session.epoch += 1
+        self.losses += 1
+        logger.error("The leases of this worker are over (%s): what it held is left to others", why)
+        loop = asyncio.get_running_loop()
+        for request in self._in_flight():
+            limit: asyncio.Timeout | None = request.meta.get("limit")
+            if limit is not None:
+                with suppress(RuntimeError):  # it has ended just now
+                    limit.reschedule(loop.time())
+        for gate in self._bench.gates.values():
+            self._bench.drain(gate)
+        self.leases.clear()
+        self.travels.clear()
+        self._desk.clear()
+        self._queue.clear()
+        self._feeder.clear()
+        self._flying.clear()
+        self._granted.clear()
+        self._nothing_left = self._has_looked = False
+
+    def _complain(self, fault: Exception) -> None:
+        now = self._session.now()
+        if self._away_since is None:
+            self._away_since = now
+        if now - self._told > REPEAT:
+            self._told = now
+            logger.error("LINKCRAWL_FRONTIER: Redis can't be asked (%s): nothing is sent past the lease", fault)
+        if now - self._away_since > self._session.config.patience:
+            self._give_up()
+
+    async def _arrive(self, hops: list[str]) -> None:
+        """Checks of others whose next hop is ours."""
+        for request in await self.travels.receive(hops, self._resume):
+            self._offer(Placed(task=request, lane=Lane.HOP))
+        self._session.nudge()
+
+    async def _tell_flying(self) -> None:
+        flying, self._flying = self._flying, {}
+        if flying:
+            await self._ledger.flying(flying)
+
+    async def _ask_clocks(
+        self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], opens: float
+    ) -> None:
+        epoch, now = self._session.epoch, self._session.now()
+        wait: float | None = None
+        try:
+            asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in clocks]
+            wait = await self._ledger.grant(asked, now)
+        finally:
+            if epoch == self._session.epoch:
+                self._clocks_answered(gate, task, lane, clocks, wait)
+                self._bench.retime(gate, opens)
+                self._session.nudge()
+
+    def _clocks_answered(
+        self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], wait: float | None
+    ) -> None:
+        names: tuple[str, ...] = ()
+        if wait == 0:
+            self._granted.add(task.id if isinstance(task, DueLink) else task.meta["link"].id)
+        else:
+            names = tuple(clock.name for clock in clocks)
+            opens = self._session.now() + (1.0 if wait is None else wait)
+            for clock in clocks:
+                self._bench.set_clock(clock.name, clock.delay, opens)
+        self._bench.offer(gate, task, lane=lane, clocks=names, first=True)
+
+    def _spawn(self, do: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.get_running_loop().create_task(self._try(do))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,427 @@
+"""Which gates a worker leases: fair shares of those with work, taken from Redis, fed from the store, given back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from attrs import define, field
+from scrapy.http import Request
+
+from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain
+from linkcrawl.frontier.cluster_hops import Travels
+from linkcrawl.frontier.cluster_ledger import Beat, Given, Ledger, Taken
+from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.frontier.feeding import Feeder
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.local import LocalQueue
+from linkcrawl.frontier.placing import Placed, Task, dns_name, host_of
+from linkcrawl.frontier.workbench import Gate, Lane, Place, Workbench
+from linkcrawl.items import HostMemory
+from linkcrawl.network.fault import Fault
+from linkcrawl.network.resolver import Resolver
+from linkcrawl.politeness.pace_memory import GATE
+from linkcrawl.session import Session
+
+#: Gates taken in one call, so that no script holds Redis for long.
+AT_ONCE = 200
+#: Gates that hops wait for which are looked at in one round.
+HOP_GATES = 50
+#: Names looked up at a time.
+LOOKUPS = 64
+#: A worker gives gates away when it has so much more than its share, and so many more at least.
+SURPLUS, LEAST_SURPLUS = 0.1, 1
+#: Seconds until gates that others held are asked for again, and between two looks for due links (or so many times what
+#: a look takes).
+AGAIN, LOOK, LOOKS_COST = 0.5, 2.0, 20.0
+
+
+class SharedAddresses(Addresses):
+    """Who leads the gate of a host is settled once for all workers, in Redis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._leaders: dict[str, str] = {}
+
+    def settle(self, leaders: Mapping[str, str]) -> None:
+        """Take in what Redis has said."""
+        self._leaders.update(leaders)
+
+    def leader(self, host: str) -> str:
+        return self._leaders.get(host, host)
+
+    def clear(self) -> None:
+        """Forget: a new generation may say otherwise."""
+        self._leaders.clear()
+
+
+@define(eq=False)
+class Lease:
+    """A gate of ours: its hosts, and by link id how many sessions died over it."""
+
+    hosts: set[str] = field(factory=set)
+    deaths: dict[str, int] = field(factory=dict)
+
+
+class Leases:
+    """This worker's gates. `offer` puts a task into its gate; `remember` stores host memory; `arrive` takes hops."""
+
+    def __init__(
+        self,
+        session: Session,
+        ledger: Ledger,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        queue: LocalQueue,
+        feeder: Feeder,
+        desk: RobotsDesk,
+        resolver: Resolver,
+        travels: Travels,
+        offer: Callable[[Placed], None],
+        remember: Callable[[], Awaitable[None]],
+        arrive: Callable[[list[str]], Awaitable[None]],
+    ):
+        self._session, self._ledger, self._bench, self._keeper = session, ledger, bench, keeper
+        self._queue, self._feeder, self._desk, self._resolver = queue, feeder, desk, resolver
+        self._travels, self._offer, self._remember, self._arrive = travels, offer, remember, arrive
+        self._addresses = SharedAddresses()
+        keeper.share(self._addresses)
+        self._leases: dict[str, Lease] = {}
+        self._gate_of: dict[str, str] = {}
+        self._closing: set[str] = set()
+        self._leaving: dict[str, Given] = {}
+        self._wants: dict[str, list[Placed]] = {}
+        self._bells: set[str] = set()
+        self._candidates: deque[str] = deque()
+        self._held_elsewhere: list[str] = []
+        self._built_at = self._retried_at = float("-inf")
+        self._opening = 0
+
+    # What others ask.
+
+    def has(self, gate: str) -> bool:
+        """Whether requests may go through the gate."""
+        return gate in self._leases
+
+    def feeds(self, gate: str) -> bool:
+        """Whether checks may begin there."""
+        return gate in self._leases and gate not in self._closing
+
+    def feeds_host(self, host: str) -> bool:
+        """Whether due links of the host are to be fetched."""
+        gate = self._gate_of.get(host)
+        return gate is not None and self.feeds(gate)
+
+    def knows(self, name: str) -> bool:
+        """Whether what is remembered of this host or gate is ours to store."""
+        return name in self._leases or name in self._gate_of or name in self._leaving
+
+    def deaths(self, gate: str, link_id: int | str) -> int:
+        """How many sessions died over a link."""
+        lease = self._leases.get(gate)
+        return 0 if lease is None else lease.deaths.get(str(link_id), 0)
+
+    @property
+    def load(self) -> int:
+        """Gates with work that are ours."""
+        return sum(not self._is_idle(name, lease) for name, lease in self._leases.items())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a gate is about to come or go."""
+        return bool(self._wants or self._leaving or self._opening or self._closing)
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def want(self, gate: str, placed: Placed) -> None:
+        """A task that can't be passed on (robots.txt that redirects there) needs the gate itself."""
+        self._wants.setdefault(gate, []).append(placed)
+
+    def ring(self, gates: Iterable[str]) -> None:
+        """Others have something for these gates."""
+        self._bells.update(gates)
+
+    def close_all(self) -> None:
+        """Begin no more checks; each gate goes back when what it is at is done."""
+        for name in self._leases:
+            self._close(name)
+
+    def clear(self) -> None:
+        """All are lost."""
+        for name in self._leases:
+            self._keeper.drop(name)
+        self._leases.clear()
+        self._gate_of.clear()
+        self._closing.clear()
+        self._leaving.clear()
+        self._wants.clear()
+        self._bells.clear()
+        self._candidates.clear()
+        self._held_elsewhere.clear()
+        self._addresses.clear()
+        self._keeper.known.clear()
+        self._built_at = float("-inf")
+
+    # Taking.
+
+    async def take(self, beat: Beat, *, all_of_them: bool = False) -> None:
+        """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work."""
+        if not beat.agreed:
+            return
+        self._renew_candidates()
+        room = len(self._candidates) if all_of_them else self._room(beat)
+        await self._take_wanted()
+        gates: dict[str, set[str]] = defaultdict(set)
+        for gate in await self._ledger.waited_for(HOP_GATES):
+            if gate not in self._leases and gate not in self._leaving:
+                gates[gate] = set()
+        room = min(room, AT_ONCE) + len(gates)
+        while self._candidates and len(gates) < room:
+            hosts = [self._candidates.popleft() for _ in range(min(AT_ONCE, len(self._candidates)))]
+            rest = await self._sort(hosts, gates, room)
+            self._candidates.extendleft(reversed(rest))
+            if rest:
+                break
+        await self._take(gates)
+        self._look_for_more()
+
+    async def _sort(self, hosts: list[str], gates: dict[str, set[str]], room: int) -> list[str]:
+        """Put hosts with their gates, as long as there is room; the hosts that are left."""
+        epoch = self._session.epoch
+        await self._locate(hosts)
+        if epoch != self._session.epoch:
+            return []
+        for place, host in enumerate(hosts):
+            gate = self._keeper.name(host)
+            if gate in self._leases:
+                if gate not in self._closing:
+                    self._join(gate, {host})
+            elif gate in gates or len(gates) < room:
+                gates[gate].add(host)
+            else:
+                return hosts[place:]
+        return []
+
+    async def _take_wanted(self) -> None:
+        for gate, waiting in list(self._wants.items()):
+            if gate in self._leases:
+                taken = True
+            else:
+                (answer,) = await self._ledger.take([(gate, 0.0)], wanted=True)
+                taken = answer.standing == "taken"
+                if taken:
+                    await self._open({gate: {host_of(placed.task) for placed in waiting}}, {gate: answer})
+            if taken:
+                for placed in self._wants.pop(gate, ()):
+                    self._offer(placed)
+
+    async def _take(self, gates: Mapping[str, set[str]]) -> None:
+        names = list(gates)
+        if not names:
+            return
+        answers = dict(zip(names, await self._ledger.take([(name, self._built_at) for name in names]), strict=True))
+        for name, answer in answers.items():
+            if answer.standing == "held":
+                self._held_elsewhere += gates[name]
+            elif answer.standing == "empty":
+                for host in gates[name]:
+                    self._queue.hosts[host].due = 0
+        taken = {name: answer for name, answer in answers.items() if answer.standing == "taken"}
+        await self._open({name: gates[name] for name in taken}, taken)
+
+    async def _open(self, hosts: Mapping[str, set[str]], taken: Mapping[str, Taken]) -> None:
+        """Gates that are ours now: all that is known of their hosts out of the store, then their links."""
+        if not taken:
+            return
+        epoch = self._session.epoch
+        self._opening += 1
+        try:
+            memories = await self._memories({*hosts, *(host for each in hosts.values() for host in each)})
+            if epoch != self._session.epoch:
+                return
+            self._session.hosts.load(memories)
+            for memory in memories:
+                for authority, row in memory.robots.items():
+                    self._session.robots.restore(authority, row)
+            for name, answer in taken.items():
+                self._enter(name, hosts[name], answer)
+            await self._arrive([hop for answer in taken.values() for hop in answer.hops])
+        finally:
+            self._opening -= 1
+        self._session.nudge()
+
+    async def _memories(self, names: set[str]) -> list[HostMemory]:
+        """What the store remembers under these names, and under the gates that these hosts were in before."""
+        worker, store = self._session.worker, self._session.store
+        found = await worker.call(lambda: list(store.hosts(sorted(names))))
+        before = {str(memory.pace[GATE]) for memory in found if GATE in memory.pace} - names
+        if before:
+            found += await worker.call(lambda: list(store.hosts(sorted(before))))
+        return found
+
+    def _enter(self, name: str, hosts: set[str], taken: Taken) -> None:
+        now = self._session.now()
+        self._leases[name] = Lease(deaths=dict(taken.deaths))
+        gate = self._bench.gate(name)
+        self._keeper.drop(name)
+        if taken.wait is None:  # its last holder died, or nobody knows: it may have been asked just now
+            self._keeper.restart(name, now)
+        self._travels.expect(taken.out, name)
+        self._join(name, hosts)
+        wake = self._keeper.wait(name, now).at
+        gate.delay = self._keeper.delay(name).seconds
+        self._bench.retime(gate, wake if taken.wait is None else max(wake, now + taken.wait))
+
+    def _join(self, name: str, hosts: set[str]) -> None:
+        """Hosts whose gate is ours are fed."""
+        gate = self._bench.gate(name)
+        for host in sorted(hosts):
+            self._leases[name].hosts.add(host)
+            self._gate_of[host] = name
+            self._keeper.open(gate, host)
+            if host in self._queue.hosts:
+                self._feeder.hungry(self._queue.hosts[host])
+
+    async def locate(self, host: str) -> None:
+        """Have a host's gate settled."""
+        await self._locate([host])
+
+    async def _locate(self, hosts: list[str]) -> None:
+        """Settle the gates of hosts, by what Redis knows; else by the address that their name has."""
+        unknown = [host for host in hosts if host not in self._keeper.known]
+        found = await self._ledger.places(unknown)
+        new = [host for host in unknown if host not in found and not self._has_group(host)]
+        for start in range(0, len(new), LOOKUPS):
+            part = new[start : start + LOOKUPS]
+            found |= await self._ledger.place(await self._resolved(part), FEW)
+        self._addresses.settle(found)
+        self._keeper.known.update(unknown)
+
+    async def _resolved(self, hosts: list[str]) -> list[tuple[str, str, str]]:
+        answers = await asyncio.gather(*(self._resolver.resolve(dns_name(host)) for host in hosts if host))
+        named = [host for host in hosts if host]
+        found = [
+            (host, registered_domain(host), "" if isinstance(answer, Fault) else min(map(str, answer), default=""))
+            for host, answer in zip(named, answers, strict=True)
+        ]
+        return found + [("", "", "")] * (len(hosts) - len(named))
+
+    def _has_group(self, host: str) -> bool:
+        return self._keeper.applied(host).gate is not None
+
+    def _room(self, beat: Beat) -> int:
+        """How many gates more are our share."""
+        if beat.others == 0:
+            return AT_ONCE
+        mine = self.load
+        return math.ceil((mine + beat.load + len(self._candidates)) / (beat.others + 1)) - mine
+
+    def _renew_candidates(self) -> None:
+        """Hosts with due links that aren't ours, most work first, as the last look had them; later those again that
+        others held."""
+        now = self._session.now()
+        if self._feeder.looked_at > self._built_at:
+            self._built_at = self._feeder.looked_at
+            due = [
+                queue
+                for queue in self._queue.hosts.values()
+                if queue.due > queue.passed_over and queue.host not in self._gate_of
+            ]
+            due.sort(key=lambda queue: -queue.due)
+            self._candidates = deque(queue.host for queue in due)
+            self._held_elsewhere.clear()
+        elif not self._candidates and self._held_elsewhere and now - self._retried_at > AGAIN:
+            self._retried_at = now
+            self._candidates.extend(host for host in self._held_elsewhere if self._queue.hosts[host].due > 0)
+            self._held_elsewhere.clear()
+
+    def _look_for_more(self) -> None:
+        wait = max(LOOK, LOOKS_COST * self._feeder.look_took)
+        if not self._candidates and self._session.now() > self._feeder.looked_at + wait and not self._feeder.is_busy:
+            self._feeder.look()
+
+    # Giving.
+
+    async def answer_bells(self) -> None:
+        """Fetch the hops that wait for gates of ours, and let go of those that others need."""
+        bells = [gate for gate in self._bells if gate in self._leases]
+        self._bells.clear()
+        if not bells:
+            return
+        hops, wanted = await self._ledger.collect([gate for gate in bells if gate not in self._closing])
+        for gate in wanted:
+            self._close(gate)
+        await self._arrive(hops)
+
+    async def give(self, beat: Beat) -> None:
+        """Give back what has nothing to do, and what is more than our share."""
+        self._close_surplus(beat)
+        for name, lease in list(self._leases.items()):
+            if self._is_idle(name, lease):
+                self._leave(name)
+        await self._give_leaving()
+
+    async def give_all(self) -> None:
+        """The crawl ends: everything goes back; checks under way begin anew another time."""
+        for name in list(self._leases):
+            self._leave(name)
+        await self._give_leaving()
+
+    async def _give_leaving(self) -> None:
+        if not self._leaving:
+            return
+        await self._remember()
+        leaving = dict(self._leaving)
+        await self._ledger.give(leaving.values())
+        for name in leaving:
+            self._leaving.pop(name, None)
+
+    def _leave(self, name: str) -> None:
+        lease = self._leases.pop(name)
+        gate = self._bench.gates[name]
+        done = all(self._queue.hosts[host].due == 0 for host in lease.hosts if host in self._queue.hosts)
+        self._bench.drain(gate)
+        self._queue.give_back(lease.hosts)
+        self._travels.give_back(name)
+        for host in lease.hosts:
+            self._gate_of.pop(host, None)
+        self._closing.discard(name)
+        self._leaving[name] = Given(gate=name, wait=gate.wake - self._session.now(), done=done)
+
+    def _close(self, name: str) -> None:
+        """Begin no more checks in a gate. The links in it stay due."""
+        self._closing.add(name)
+        gate = self._bench.gates[name]
+        for lane, task in self._bench.drain(gate):
+            if isinstance(task, Request):
+                self._bench.offer(gate, task, lane=lane)
+        self._queue.give_back(self._leases[name].hosts, keep=self._travels.keeps())
+
+    def _close_surplus(self, beat: Beat) -> None:
+        """Every second of the gates that are many more than our share, so that large and small ones go alike."""
+        if beat.others == 0 or self._closing:
+            return
+        mine = [name for name, lease in self._leases.items() if not self._is_idle(name, lease)]
+        share = math.ceil((len(mine) + beat.load) / (beat.others + 1))
+        surplus = len(mine) - share
+        if surplus <= max(LEAST_SURPLUS, SURPLUS * share) or self._candidates:
+            return
+        giveable = [name for name in mine if not self._bench.gates[name].lanes[Lane.HOP]]
+        giveable.sort(key=lambda name: -self._bench.gates[name].work_left)
+        chosen = giveable[1::2] + giveable[::2]
+        for name in chosen[:surplus]:
+            self._close(name)
+
+    def _is_idle(self, name: str, lease: Lease) -> bool:
+        gate: Gate[Task] = self._bench.gates[name]
+        if gate.place is not Place.IDLE or name in self._wants:
+            return False
+        if any(self._desk.waits_for(host) for host in lease.hosts):
+            return False
+        hosts = [self._queue.hosts[host] for host in lease.hosts if host in self._queue.hosts]
+        if name not in self._closing and not all(queue.drained for queue in hosts):
+            return False
+        return not any(self._travels.is_under_way(host) for host in lease.hosts)

@@ -1,0 +1,192 @@
+"""Checks that go from worker to worker: out through the gate of another, in through one of ours.
+
+A check's link stays due in the store until its record is there. So that its home (the gate of its own host) doesn't
+begin it again meanwhile, a ticket stands under that home in Redis until the record is stored. Where a worker dies on
+the way, the ticket lapses, and the link is begun anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import redis
+from scrapy.http import Request
+
+from linkcrawl.frontier.cluster_check import (
+    VERSION,
+    Ticket,
+    Travelling,
+    UnreadableHop,
+    read_travelling,
+    ticket_from_token,
+)
+from linkcrawl.frontier.cluster_ledger import Ledger, Lost
+from linkcrawl.frontier.feeding import Feeder
+from linkcrawl.frontier.local import LocalQueue
+from linkcrawl.items import DueLink
+from linkcrawl.session import Session
+
+if TYPE_CHECKING:
+    from linkcrawl.check.procedure import Check
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two tries to pass a check on while Redis is away.
+RETRY = 0.5
+#: Tickets that are asked after in one call.
+AT_ONCE = 500
+
+Resume = Callable[[DueLink, "Check"], Request]
+
+
+class Travels:
+    """This worker's side of it. `home`: the gate of a host. `resume`: the request that a check comes to next."""
+
+    def __init__(self, session: Session, ledger: Ledger, queue: LocalQueue, feeder: Feeder, home: Callable[[str], str]):
+        self._session = session
+        self._ledger = ledger
+        self._queue = queue
+        self._feeder = feeder
+        self._home = home
+        #: Checks begun or taken over here whose record is not stored: the host by link id.
+        self.under_way: dict[int | str, str] = {}
+        self._by_host: Counter[str] = Counter()
+        self._guests: dict[int | str, Ticket] = {}
+        self._away: dict[str, Ticket] = {}
+        self._ended: list[tuple[str, str]] = []
+        self._sending: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a check is on its way to Redis."""
+        return bool(self._sending)
+
+    @property
+    def away(self) -> int:
+        """Checks of our links that go on elsewhere."""
+        return len(self._away)
+
+    def begin(self, link: DueLink) -> None:
+        """A check of a link of ours begins."""
+        self._note(link)
+
+    def is_under_way(self, host: str) -> bool:
+        """Whether a check of a link of the host is under way here."""
+        return self._by_host[host] > 0
+
+    def keeps(self) -> set[int | str]:
+        """Links that must not be begun again though they are due: under way here, or elsewhere."""
+        return {*self.under_way, *(ticket.link for ticket in self._away.values())}
+
+    def end(self, link_id: int | str) -> None:
+        """Its record is stored, or it won't be in this crawl."""
+        self._let_go(link_id)
+        ticket = self._guests.pop(link_id, None)
+        if ticket is not None:
+            self._ended.append((ticket.home, ticket.token))
+
+    def send(self, request: Request, gate: str) -> None:
+        """Pass the check of a request on to whoever leases the gate."""
+        link: DueLink = request.meta["link"]
+        home = self._home(link.host)
+        ticket = self._guests.pop(link.id, None) or Ticket.of(link, home)
+        self._let_go(link.id)
+        self._feeder.under_way -= 1
+        self._away[ticket.token] = ticket
+        hop = Travelling(version=VERSION, ticket=ticket, link=link, check=request.meta["check"]).text()
+        task = asyncio.get_running_loop().create_task(self._send(gate, hop, ticket, self._session.epoch))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def receive(self, hops: Iterable[str], resume: Resume) -> list[Request]:
+        """Take over checks whose next hop is ours; the requests to place. A ticket that has lapsed is not taken: the
+        link has been begun anew."""
+        found = list(self._read(hops))
+        requests = []
+        for start in range(0, len(found), AT_ONCE):
+            part = found[start : start + AT_ONCE]
+            out, _ = await self._ledger.out([(each.ticket.home, each.ticket.token) for each in part], [])
+            for each, is_out in zip(part, out, strict=True):
+                if is_out:
+                    self._guests[each.link.id] = each.ticket
+                    self._note(each.link)
+                    self._feeder.under_way += 1
+                    requests.append(resume(each.link, each.check))
+        return requests
+
+    def expect(self, tokens: Iterable[str], home: str) -> None:
+        """Checks of links of a gate that we have leased just now go on elsewhere: their links are not to be begun."""
+        for token in tokens:
+            ticket = ticket_from_token(token, home)
+            self._away[token] = ticket
+            self._queue.hold(ticket.link, ticket.host)
+
+    def give_back(self, home: str) -> None:
+        """The gate is not ours any more: its next holder will be told who is out."""
+        for token in [token for token, ticket in self._away.items() if ticket.home == home]:
+            del self._away[token]
+
+    async def look(self) -> None:
+        """Renew the tickets of our guests, and see which of our own have come to their end."""
+        await self._tell_ended()
+        guests = [(ticket.home, ticket.token) for ticket in self._guests.values()]
+        for start in range(0, len(guests), AT_ONCE):
+            await self._ledger.out(guests[start : start + AT_ONCE], [])
+        own = list(self._away.values())
+        for start in range(0, len(own), AT_ONCE):
+            part = own[start : start + AT_ONCE]
+            _, out = await self._ledger.out([], [(ticket.home, ticket.token) for ticket in part])
+            for ticket, is_out in zip(part, out, strict=True):
+                if not is_out and self._away.pop(ticket.token, None) is not None:
+                    self._queue.forget(ticket.link)
+
+    async def _tell_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        for start in range(0, len(ended), AT_ONCE):
+            await self._ledger.out([], [], ended[start : start + AT_ONCE])
+
+    async def tell_ended(self) -> None:
+        """Say which guests have their record."""
+        if self._ended:
+            await self._tell_ended()
+
+    def clear(self) -> None:
+        """All is lost: whoever begins these links again, begins anew."""
+        for task in self._sending:
+            task.cancel()
+        self.under_way.clear()
+        self._by_host.clear()
+        self._guests.clear()
+        self._away.clear()
+        self._ended.clear()
+
+    def _note(self, link: DueLink) -> None:
+        self.under_way[link.id] = link.host
+        self._by_host[link.host] += 1
+
+    def _let_go(self, link_id: int | str) -> None:
+        host = self.under_way.pop(link_id, None)
+        if host is not None:
+            self._by_host[host] -= 1
+
+    def _read(self, hops: Iterable[str]) -> Iterable[Travelling]:
+        for text in hops:
+            try:
+                yield read_travelling(text)
+            except UnreadableHop as fault:  # its ticket lapses, and the link is begun anew
+                logger.error("A check of another worker is given up: %s", fault)
+
+    async def _send(self, gate: str, hop: str, ticket: Ticket, epoch: int) -> None:
+        while self._session.epoch == epoch:
+            try:
+                await self._ledger.send(gate, hop, ticket.home, ticket.token)
+            except Lost:
+                return
+            except redis.RedisError:
+                await asyncio.sleep(RETRY)
+            else:
+                return

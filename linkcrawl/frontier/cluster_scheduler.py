@@ -1,0 +1,166 @@
+"""The scheduler of a worker in a cluster: the one of a crawl alone, for the gates that this worker leases."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+from scrapy.http import Request
+
+from linkcrawl.check.procedure import Bar
+from linkcrawl.frontier.cluster import DEATHS, Cluster
+from linkcrawl.frontier.cluster_ledger import Ledger
+from linkcrawl.frontier.placing import Task
+from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.frontier.workbench import Gate, Lane
+from linkcrawl.items import DueLink, Finished
+from linkcrawl.network.resolver import resolver_of
+from linkcrawl.politeness.policy import Clock
+from linkcrawl.session import LeaseLost
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class ClusterScheduler(Scheduler):
+    """Hands out nothing that it doesn't lease, and keeps nothing that it doesn't lease any more."""
+
+    def __init__(self, crawler: Crawler):
+        super().__init__(crawler)
+        session = self._session
+        self.ledger = Ledger.connect(session.config.frontier, session.config.lease)
+        self.cluster = Cluster(
+            session,
+            self.ledger,
+            self.bench,
+            self.keeper,
+            self.queue,
+            self.feeder,
+            self.desk,
+            resolver_of(crawler, session.config.allowed_networks),
+            pending=self._has_own_work,
+            offer=self._placer.offer,
+            remember=self._watch.remember,
+            in_flight=lambda: list(self._flying),
+            resume=lambda link, check: self._spider.resume(link, check),
+            give_up=self._give_up,
+        )
+        self._placer.cluster = self.cluster
+        self.feeder.feeds = self.cluster.leases.feeds_host
+        session.hosts.owned = self.cluster.leases.knows
+        #: What is added to outcomes' times, which are read from this machine's clock.
+        self._skew = session.now() - time.time()
+        #: First requests of checks that are handed out and not sent, with the clocks that they were granted.
+        self._unsent: dict[Request, tuple[tuple[str, float], ...]] = {}
+        self._ending: asyncio.Task[None] | None = None
+
+    async def _open(self) -> None:
+        await self.cluster.start()
+        await super()._open()
+
+    async def _close(self) -> None:
+        await self.cluster.close()
+        await super()._close()
+
+    def has_pending_requests(self) -> bool:
+        return super().has_pending_requests() or not self.cluster.may_end
+
+    def next_request(self) -> Request | None:
+        if not self.cluster.holds():
+            return None  # the cluster nudges when it has joined again
+        return super().next_request()
+
+    def ended(self, request: Request) -> None:
+        self._strike(request)  # it may have failed before it was sent
+        if self.cluster.holds() and request.meta.get("epoch") == self._session.epoch:
+            outcome = request.meta.get("outcome")
+            if outcome is not None and request in self._flying:
+                sent, ended = outcome.sent_at + self._skew, outcome.ended_at + self._skew
+                request.meta["outcome"] = evolve(outcome, sent_at=sent, ended_at=ended)
+            super().ended(request)
+            return
+        gate = self._flying.pop(request, None)
+        if gate is not None:  # its pace is another worker's to keep
+            self.bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
+
+    def owns(self, link_id: int | str) -> bool:
+        return self.cluster.holds() and link_id in self.cluster.travels.under_way
+
+    def finish(self, finished: Sequence[Finished]) -> None:
+        if time.monotonic() >= self.ledger.deadline:
+            raise LeaseLost("the leases were over before the store was reached")
+        super().finish(finished)
+
+    def forget(self, link_id: int | str) -> None:
+        if link_id in self.cluster.travels.under_way:
+            self.cluster.travels.end(link_id)
+            super().forget(link_id)
+
+    def _has_own_work(self) -> bool:
+        return bool(self._flying) or self.feeder.is_fetching or self._has_work()
+
+    def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
+        self.cluster.handed_out(gate.name, request)
+        return super()._hand_out(request, gate)
+
+    def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
+        clocks = self._clocks(task)
+        if clocks and self.cluster.asks_clocks(gate, task, self._lane(task), clocks):
+            return None
+        return super()._prepare(gate, task, now)
+
+    def _clocks(self, task: Task) -> tuple[Clock, ...]:
+        """The clocks that the first request of a check has to clear; none for any other."""
+        link = task if isinstance(task, DueLink) else task.meta["link"] if task.meta.get("clocks") else None
+        if link is None:
+            return ()
+        return self._session.policies.of_link(link.host, link.collections, link.providers).clocks
+
+    def _lane(self, task: Task) -> Lane:
+        if isinstance(task, Request):
+            return Lane.HOP
+        return Lane.ON_DEMAND if self._session.arguments.recheck else Lane.LINK
+
+    def _tick(self, request: Request, now: float, goes: bool) -> None:
+        super()._tick(request, now, goes)
+        clocks = request.meta.get("clocks", ())
+        if not clocks:
+            return
+        if not goes:
+            self.cluster.clocks_struck(clocks, begun=False)
+            return
+        started = request.meta["on_sent"]
+        self._unsent[request] = clocks
+
+        def sent() -> None:
+            started()
+            self._strike(request)
+
+        request.meta["on_sent"] = sent
+
+    def _strike(self, request: Request) -> None:
+        clocks = self._unsent.pop(request, None)
+        if clocks:
+            self.cluster.clocks_struck(clocks, begun=True)
+
+    def _begin(self, link: DueLink, now: float) -> Request | None:
+        self.cluster.travels.begin(link)
+        begun = self.feeder.under_way
+        request = super()._begin(link, now)
+        if request is None:
+            if self.feeder.under_way == begun:  # it isn't its time
+                self.cluster.travels.end(link.id)
+            if clocks := self._clocks(link):
+                self.cluster.clocks_struck(tuple((clock.name, clock.delay) for clock in clocks), begun=False)
+            return None
+        if self.cluster.is_parked(link):
+            self._emit(self._spider.bar(request, Bar(reason="parked", error=f"{DEATHS} workers died over it")))
+            return None
+        return request
+
+    def _give_up(self) -> None:
+        close = self._crawler.engine.close_spider_async(reason="frontier_lost")
+        self._ending = self._ending or asyncio.get_running_loop().create_task(close)

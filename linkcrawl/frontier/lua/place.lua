@@ -1,0 +1,22 @@
+-- Which gate each host belongs to, the same for all workers. given: hosts, a list of {host, domain, address}; an empty
+-- address where the name has none; and few, the number of registered domains up to which an address is one gate.
+local found = {}
+for _, each in ipairs(given.hosts) do
+  local host, domain, address = each[1], each[2], each[3]
+  local gate = redis.call('HGET', key('places'), host)
+  if not gate then
+    gate = host
+    if address ~= '' then
+      redis.call('SADD', key('domains:' .. address), domain)
+      lasting('domains:' .. address)
+      if redis.call('SCARD', key('domains:' .. address)) <= given.few then
+        redis.call('HSETNX', key('leaders'), address, host)
+        lasting('leaders')
+        gate = redis.call('HGET', key('leaders'), address)
+      end
+    end
+    redis.call('HSET', key('places'), host, gate)
+  end
+  found[host] = gate
+end
+return cjson.encode(found)
