@@ -21,9 +21,9 @@ from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyFile
 from linkcrawl.politeness.robots_cache import RobotsCache, restored
-from linkcrawl.sources import check_source
 from linkcrawl.stores import Narrow, Store, open_store
 from linkcrawl.stores.worker import StoreWorker
+from linkcrawl.takeup import check_sources
 from linkcrawl.userinfo import without_userinfo
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Session:
         arguments = Arguments.parse(given)
         policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
-            check_source(arguments.seeds)
+            check_sources([arguments.seeds], config.rejects)
         now = _clock(config)
         store = open_store(config.store)
         alone = config.frontier == LOCAL

@@ -13,6 +13,7 @@ from attrs import asdict, field, frozen
 from linkcrawl import sources, urls
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
+from linkcrawl.sources import files
 from linkcrawl.stores import Entry, Store, Taken
 
 logger = logging.getLogger(__name__)
@@ -72,9 +73,19 @@ def take_up(
 
 def batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
     """The sources' seeds as batches of at most BATCH entries, for `store.add`; raises as `take_up` does, at once."""
+    check_sources(names, rejects)
+    return _batches(names, rejects)
+
+
+def check_sources(names: Sequence[str], rejects: Path) -> None:
+    """Raise ConfigError for a source that can't be read, or that is the file `rejects`: its rows would be rejected
+    into it, to be read next, without end. In a folder that file is passed over."""
     for name in names:
         sources.check_source(name)
-    return _batches(names, rejects)
+        if files.same_file(Path(name), rejects):
+            raise ConfigError(
+                f"seeds: {name!r} is the file of LINKCRAWL_REJECTS, which would grow while it is read; a copy works"
+            )
 
 
 def _batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
@@ -83,7 +94,7 @@ def _batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
     size = rejected = 0
     try:
         for name in names:
-            for row in sources.read(name):
+            for row in sources.read(name, leave_out=rejects):
                 if isinstance(row, Reject):
                     log.add(row)
                     rejected += 1

@@ -7,7 +7,9 @@ all is an error of the operator's: `ConfigError`, before anything was read.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 from linkcrawl.config import ConfigError
@@ -30,11 +32,13 @@ def check_source(source: str) -> None:
         raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {WOULD_WORK} would work")
     elif source != STDIN:
         files.check(source)
+    elif sys.stdin is None:  # a daemon may have closed it
+        raise ConfigError(f"seeds: '-' can't be read: standard input is closed; {WOULD_WORK} would work")
 
 
-def read(source: str) -> Iterator[Seed | Reject]:
+def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject]:
     """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), or a
-    collection of MongoDB.
+    collection of MongoDB. `leave_out`: a file that is not read when it is found in a folder.
 
     Raises what `check_source` raises, at once.
     """
@@ -42,7 +46,7 @@ def read(source: str) -> Iterator[Seed | Reject]:
     if source.startswith(MONGODB):
         seeds: Iterator[Seed | Reject] = _databases().read(source)
         return seeds
-    return files.read_stdin() if source == STDIN else files.read(source)
+    return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
 def _databases() -> ModuleType:

@@ -42,6 +42,8 @@ class _File:
 
 def check(source: str) -> None:
     """Raise ConfigError where `source` is no file or folder that can be read."""
+    if not source:  # Path would take it for the current folder; who says nothing doesn't mean that
+        raise ConfigError(f"seeds: {source!r} names nothing; {WOULD_WORK} would work")
     path = Path(source)
     try:
         mode = path.stat().st_mode
@@ -56,7 +58,7 @@ def check(source: str) -> None:
         raise ConfigError(f"seeds: {source!r} has no suffix that is understood; {WOULD_WORK} would work")
 
 
-def read(source: str) -> Iterator[Seed | Reject]:
+def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject]:
     """The rows of a file, or of every file below a folder: sorted, a folder's own before its sub-folders'."""
     path = Path(source)
     if not path.is_dir():
@@ -65,8 +67,16 @@ def read(source: str) -> Iterator[Seed | Reject]:
     for found in _walk(path):
         if isinstance(found, Reject):
             yield found
-        else:
+        elif leave_out is None or not same_file(found.path, leave_out):
             yield from _read_file(found)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether both paths lead to one file that exists."""
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 def read_stdin() -> Iterator[Seed | Reject]:

@@ -350,7 +350,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["missing.jsonl", "missing", "empty", "other.json", "other.gz", "nul\0.txt", "foo://me:secret@host/x"],
+    ["", "missing.jsonl", "missing", "empty", "other.json", "other.gz", "nul\0.txt", "foo://me:secret@host/x"],
 )
 def test_an_unusable_source_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
@@ -366,6 +366,13 @@ def test_an_unusable_source_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
         assert "would work" in text
         assert "secret" not in text
         assert repr(name.replace("me:secret@", "")) in text
+
+
+def test_a_closed_standard_input_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    for use in (sources.check_source, sources.read):
+        with pytest.raises(ConfigError, match="standard input is closed"):
+            use("-")
 
 
 def test_checking_reads_nothing(tmp_path: Path) -> None:

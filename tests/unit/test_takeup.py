@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Sequence
@@ -87,6 +88,27 @@ def test_rejects_are_added_to_the_file(tmp_path: Path, rejects: Path) -> None:
     for _ in range(2):
         take_up([str(source)], as_store(MemoryStore()), rejects)
     assert len(written(rejects)) == 2
+
+
+@pytest.mark.parametrize("name", ["rejects.jsonl", "below/rejects.jsonl", "zz/rejects.txt"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_rejects_within_the_folder_are_not_read_as_seeds(tmp_path: Path, name: str, begun: bool) -> None:
+    """They would be rejected again, into the file that is being read, until the disk is full."""
+    (tmp_path / "seeds.txt").write_text("http://a.example/\nno url\n")
+    within = tmp_path / name
+    within.parent.mkdir(exist_ok=True)
+    if begun:
+        within.write_text("no url\n")
+    found = list(itertools.islice(batches([str(tmp_path)], within), 2))
+    assert [(len(batch.entries), batch.rejected) for batch in found] == [(1, 1)]
+
+
+def test_the_rejects_file_itself_is_no_source(tmp_path: Path, rejects: Path) -> None:
+    rejects.write_text("no url\n")
+    (tmp_path / "another-name.jsonl").symlink_to(rejects)
+    for name in (rejects, tmp_path / "another-name.jsonl"):
+        with pytest.raises(ConfigError, match="LINKCRAWL_REJECTS"):
+            batches([str(name)], rejects)
 
 
 def test_without_rejects_there_is_no_file(tmp_path: Path, rejects: Path) -> None:
