@@ -28,19 +28,13 @@ Task = TypeVar("Task")
 class Lane(IntEnum):
     """Which tasks of a gate go first."""
 
-    HOP = 0
-    ON_DEMAND = 1
-    LINK = 2
+    HOP, ON_DEMAND, LINK = range(3)
 
 
 class Place(IntEnum):
     """Where a gate is: it has nothing to do, waits for its time, for a clock, may go, or has a request in flight."""
 
-    IDLE = 0
-    WAITING = 1
-    PARKED = 2
-    READY = 3
-    IN_FLIGHT = 4
+    IDLE, WAITING, PARKED, READY, IN_FLIGHT = range(5)
 
 
 @frozen
@@ -62,8 +56,8 @@ class Clock:
 
 @define(eq=False)
 class Gate(Generic[Task]):
-    """A gate as the workbench sees it. `backlog`: work left that is not in its lanes yet. `stamp` tells which of its
-    heap entries is the living one."""
+    """A gate as the workbench sees it. `backlog`: work left that is not in its lanes yet. `stamp`: of its living heap
+    entry."""
 
     name: str
     wake: float

@@ -20,7 +20,18 @@ from tests.site.manners import where
 #: Seconds within which an edit or an order acts (the contract's), and seconds that are looked at after that.
 ACTS, LOOKED = 5.0, 5.0
 
-EDITED = '[[policy]]\nname = "slower"\nhosts = ["{host}"]\ndelay = 2.0\n'
+#: One host is slowed down, and another comes to a group while a request to it hangs.
+EDITED = """
+[[policy]]
+name = "slower"
+hosts = ["{edited}"]
+delay = 2.0
+
+[[policy]]
+name = "grouped"
+hosts = ["{hanging}"]
+group = true
+"""
 
 
 @frozen(kw_only=True)
@@ -48,14 +59,14 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     settings = {"LINKCRAWL_POLICIES": "policies.toml", "LINKCRAWL_TIMEOUT": "60"}
     crawler = Crawler(folder=folder, settings=settings)
     with running_site(folder, table="manners") as site:
-        names = ["edited"] * 200 + ["ordered"] * 200 + ["hanging"]
+        names = ["edited"] * 200 + ["ordered"] * 200 + ["hanging"] * 3
         seeds = crawler.seeds(site.url(where(name), f"/{number}") for number, name in enumerate(names))
         with crawler.running("-a", f"seeds={seeds}") as running:
             until(lambda: asked(site, "edited") and asked(site, "ordered"), "both are asked")
             until(lambda: shown(crawler, site, "hanging")["state"] == "in flight", "what hangs is seen")
             in_flight = json.loads(command(crawler, "hosts", "list", "--format", "json").stdout)
             ordered = f"{where('ordered')}:{site.ports.plain}"
-            policies.write_text(EDITED.format(host=where("edited")))
+            policies.write_text(EDITED.format(edited=where("edited"), hanging=where("hanging")))
             told = command(crawler, "hosts", "block", ordered, "--reason", "asked by mail").stdout
             changed_at = time.time()
             time.sleep(ACTS + LOOKED)
@@ -112,11 +123,15 @@ def test_a_block_acts_and_an_unblock_too(scene: Scene) -> None:
 def test_hosts_shows_what_is_in_flight_and_what_is_blocked(scene: Scene) -> None:
     by_name = {str(host["host"]).partition(":")[0]: host for host in scene.seen_in_flight}
     assert by_name[where("hanging")]["state"] == "in flight"
-    assert by_name[where("hanging")]["due"] == 1
+    assert by_name[where("hanging")]["due"] == 3
     assert by_name[where("edited")]["state"] in {"ready", "waiting", "in flight"}
     assert scene.seen_blocked["state"] == "blocked"
     assert scene.seen_blocked["why"] == "blocked: asked by mail"
     assert scene.seen_blocked["wake"] is None
+
+
+def test_a_host_that_comes_to_a_group_still_has_one_request_in_flight(scene: Scene) -> None:
+    assert len(pages(scene.hosts[where("hanging")])) == 1
 
 
 def test_the_crawl_was_not_disturbed(scene: Scene) -> None:
