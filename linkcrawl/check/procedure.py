@@ -21,6 +21,7 @@ from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer,
 from linkcrawl.check.walls import leads_to_login
 from linkcrawl.items import Category, Hop
 from linkcrawl.urls import Refused, Target, join, read
+from linkcrawl.userinfo import without_userinfo
 
 #: Failures that another connection may not meet again.
 _ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
@@ -277,7 +278,7 @@ def _hop(ask: Ask, outcome: Outcome) -> Hop:
         url=ask.target.url,
         method=ask.method,
         status=outcome.status,
-        location=None if location is None else one_line(location),
+        location=None if location is None else one_line(without_userinfo(location)),
         duration_ms=outcome.duration_ms,
         ip=outcome.ip,
         error=_error(outcome.error, reason_of_failure(outcome.failure)) if outcome.failure else None,

@@ -26,6 +26,7 @@ from check_kit import (
 )
 
 from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.procedure import Done, Next, Rules, answered, begin
 
 
 def hops(count: int, status: int = 302) -> list[tuple[str, Outcome]]:
@@ -193,3 +194,26 @@ def test_user_report(case: Case) -> None:
 
 def test_case_ids_are_distinct() -> None:
     assert len({case.id for case in CASES}) == len(CASES)
+
+
+LOCATIONS = {
+    "http://me:hush@b.example/x": "http://b.example/x",
+    "//me:hush@b.example/x": "//b.example/x",
+    "HTTP:\\\\me:hush@b.example\\x": "HTTP:\\\\b.example\\x",
+    "ftp://me:hush@b.example/x": "ftp://b.example/x",
+    "http://me:hush@/x": "http:///x",
+    "http://me:hush/1@b.example:x/": "http://:b.example:x/",
+    "/x?mail=me@b.example": "/x?mail=me@b.example",
+}
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_a_password_in_a_location_is_nowhere_in_the_check(location: str) -> None:
+    step = begin(f"{HOST}/doc", Rules())
+    for _ in range(2):
+        assert isinstance(step, Next)
+        step = answered(step.check, answer(302, location))
+        assert "hush" not in repr(step)
+        assert step.check.hops[0].location == LOCATIONS[location]
+        if isinstance(step, Done):
+            break

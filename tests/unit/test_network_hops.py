@@ -96,6 +96,20 @@ def test_a_response_becomes_an_outcome():
     assert outcome.ended_at - outcome.sent_at == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        ([("Content-Length", "5"), ("Content-Length", "10")], {"content-length": "5, 10"}),
+        ([("Content-Type", "a/b"), ("Content-Type", "c/d")], {"content-type": "a/b"}),
+        ([("Location", "/a"), ("Location", "/b")], {"location": "/a"}),
+    ],
+)
+def test_a_field_that_came_twice(lines, kept):
+    request = asked()
+    HopMiddleware().process_response(request, Response(request.url, headers=lines))
+    assert request.meta["outcome"].headers == kept
+
+
 def test_the_handlers_own_outcome_stays():
     request = asked()
     own = Outcome(sent_at=1, ended_at=2, duration_ms=3, status=200)
