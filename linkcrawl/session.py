@@ -21,6 +21,7 @@ from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyFile
 from linkcrawl.politeness.robots_cache import RobotsCache, restored
+from linkcrawl.sources import REDIS
 from linkcrawl.stores import Narrow, Store, open_store
 from linkcrawl.stores.worker import StoreWorker
 from linkcrawl.takeup import check_sources
@@ -28,6 +29,10 @@ from linkcrawl.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+
+#: scrapy-redis' key for the spider's seeds.
+PUSHED = "resourceproxies:start_urls"
 
 
 def steady_clock() -> Callable[[], float]:
@@ -146,6 +151,16 @@ class Session:
             host=self.arguments.host,
             recheck_before=self.started_at if self.arguments.recheck else None,
         )
+
+    @property
+    def pushed_seeds(self) -> str | None:
+        """The source that people may push seeds to while this crawl runs; None for none."""
+        if not self.arguments.continuous:
+            return None
+        seeds = self.arguments.seeds or ""
+        if seeds.startswith(REDIS):
+            return seeds
+        return None if self.config.frontier == LOCAL else f"{self.config.frontier}/{PUSHED}"
 
     def due_before(self) -> float:
         """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""

@@ -14,6 +14,7 @@ from linkcrawl import sources, urls
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
+from linkcrawl.sources.marks import Mark
 from linkcrawl.stores import Entry, Store, Taken
 
 logger = logging.getLogger(__name__)
@@ -95,6 +96,12 @@ def _batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
     try:
         for name in names:
             for row in sources.read(name, leave_out=rejects):
+                if isinstance(row, Mark):
+                    log.flush()
+                    yield Batch(entries=entries, rejected=rejected)
+                    entries, size, rejected = [], 0, 0
+                    row.stored()
+                    continue
                 if isinstance(row, Reject):
                     log.add(row)
                     rejected += 1

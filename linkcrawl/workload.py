@@ -19,6 +19,7 @@ from linkcrawl.politeness.pace_memory import GATE
 from linkcrawl.politeness.pacing import Terms, delay
 from linkcrawl.politeness.policy import Applied, Clock, Policies
 from linkcrawl.simulation import Load, Part
+from linkcrawl.sources.marks import Mark
 from linkcrawl.stores import Narrow, Store
 from linkcrawl.takeup import entry
 
@@ -62,7 +63,7 @@ def of_sources(names: Iterable[str]) -> Workload:
     for name in names:
         sources.check_source(name)
         for row in sources.read(name):
-            if isinstance(row, Reject):
+            if isinstance(row, Reject | Mark):
                 continue
             made = entry(row)
             if made.host:

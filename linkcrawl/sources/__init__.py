@@ -15,19 +15,21 @@ from types import ModuleType
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
+from linkcrawl.sources.marks import Mark
 from linkcrawl.userinfo import without_userinfo
 
 STDIN = "-"
 MONGODB = ("mongodb://", "mongodb+srv://")
+REDIS = ("redis://", "rediss://")
 
 #: What an operator may be told that would work.
-WOULD_WORK = f"{files.WOULD_WORK}, or mongodb://HOST:PORT/DB/COLLECTION"
+WOULD_WORK = f"{files.WOULD_WORK}, mongodb://HOST:PORT/DB/COLLECTION, or redis://HOST:PORT/DB/KEY"
 
 
 def check_source(source: str) -> None:
     """Raise ConfigError, one line with the source's name, for a source that can't be read; read nothing of it."""
-    if source.startswith(MONGODB):
-        _databases().check(source)
+    if source.startswith((*MONGODB, *REDIS)):
+        _databases(source).check(source)
     elif re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
         raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {WOULD_WORK} would work")
     elif source != STDIN:
@@ -36,25 +38,31 @@ def check_source(source: str) -> None:
         raise ConfigError(f"seeds: '-' can't be read: standard input is closed; {WOULD_WORK} would work")
 
 
-def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject]:
-    """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), or a
-    collection of MongoDB. `leave_out`: a file that is not read when it is found in a folder.
+def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject | Mark]:
+    """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), a
+    collection of MongoDB, or a key of Redis. Among them may be a Mark. `leave_out`: a file that is not read when it is
+    found in a folder.
 
-    Raises what `check_source` raises, at once.
+    Raises what `check_source` raises, at once; SourceLost where Redis goes away while it is read.
     """
     check_source(source)
-    if source.startswith(MONGODB):
-        seeds: Iterator[Seed | Reject] = _databases().read(source)
+    if source.startswith((*MONGODB, *REDIS)):
+        seeds: Iterator[Seed | Reject | Mark] = _databases(source).read(source)
         return seeds
     return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
-def _databases() -> ModuleType:
-    """The module that needs pymongo, which is an extra of the package."""
+def _databases(source: str) -> ModuleType:
+    """The module that reads a database, whose client is an extra of the package."""
+    name, extra = ("MongoDB", "mongo") if source.startswith(MONGODB) else ("Redis", "redis")
     try:
-        from linkcrawl.sources import databases
+        if extra == "mongo":
+            from linkcrawl.sources import databases
+
+            return databases
+        from linkcrawl.sources import pushed
     except ModuleNotFoundError as fault:
         raise ConfigError(
-            f"seeds: MongoDB needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
+            f"seeds: {name} needs the package {fault.name}; pip install 'linkcrawl[{extra}]' would work"
         ) from fault
-    return databases
+    return pushed

@@ -22,6 +22,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
+from linkcrawl.sources.marks import SourceLost
 from linkcrawl.sources.rows import reject, seed_or_reject
 from linkcrawl.stores import StoreError
 from linkcrawl.stores.mongo_schema import client_of, one_line, shown
@@ -39,10 +40,6 @@ AWAIT = 100
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
-
-
-class SourceLost(Exception):
-    """The source can't be read at the moment. Its text is one line; another try goes on where this one ended."""
 
 
 def check(source: str) -> None:

@@ -25,6 +25,7 @@ from linkcrawl.politeness.pacing import MAX_SILENCE
 from linkcrawl.politeness.policy import Applied
 from linkcrawl.politeness.signals import retry_at
 from linkcrawl.session import Session
+from linkcrawl.sources.marks import SourceLost
 from linkcrawl.stores import StoreLost
 from linkcrawl.takeup import Batch, Counts, batches
 
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-#: Seconds between two looks for due links while seeds are taken up.
+#: Seconds between two looks for due links while seeds are taken up, and for seeds that were pushed.
 LOOK = 1.0
+#: Seconds between two lines about a Redis that is away.
+REPEAT = 60.0
 
 
 class ResourceProxies(scrapy.Spider):
@@ -58,14 +61,16 @@ class ResourceProxies(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
-        if self.session.arguments.seeds is not None:
-            try:
+        try:
+            if self.session.arguments.seeds is not None:
                 await self._take_seeds(self.session.arguments.seeds)
-            except ConfigError as fault:
-                self.logger.error("%s", fault)
-                raise CloseSpider("unusable_input") from fault
-            except StoreLost as fault:
-                raise CloseSpider("store_lost") from fault
+            if (source := self.session.pushed_seeds) is not None:
+                await self._take_pushed(source)
+        except (ConfigError, SourceLost) as fault:
+            self.logger.error("%s", fault)
+            raise CloseSpider("unusable_input") from fault
+        except StoreLost as fault:
+            raise CloseSpider("store_lost") from fault
         return
         yield  # Scrapy wants an asynchronous generator
 
@@ -88,6 +93,21 @@ class ResourceProxies(scrapy.Spider):
             self.taken.rejected,
             f" (they are in {session.config.rejects})" if self.taken.rejected else "",
         )
+
+    async def _take_pushed(self, source: str) -> None:
+        """Seeds that are pushed to Redis while the crawl goes on, for ever."""
+        from linkcrawl.sources import pushed  # it needs the extra `redis`
+
+        session, told = self.session, float("-inf")
+        while True:
+            try:
+                if await asyncio.to_thread(pushed.waiting, source):
+                    await self._take_seeds(source)
+            except (ConfigError, SourceLost) as fault:
+                if session.now() - told > REPEAT:
+                    told = session.now()
+                    self.logger.error("%s", fault)
+            await asyncio.sleep(LOOK)
 
     def _new_links(self) -> None:
         scheduler = self.crawler.engine.scheduler

@@ -1,0 +1,18 @@
+"""What a source that forgets what it has given needs besides rows: to know when they are safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Mark:
+    """Between rows: `stored` is to be called as soon as all rows before it are in the store."""
+
+    stored: Callable[[], None]
+
+
+class SourceLost(Exception):
+    """The source can't be read at the moment. Its text is one line; another try goes on where this one ended."""

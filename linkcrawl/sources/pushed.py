@@ -1,0 +1,140 @@
+"""Seeds that people push to Redis, as with scrapy-redis: `lpush resourceproxies:start_urls '{"url": "…"}'`, or a bare
+URL.
+
+A batch is moved to a list of its taker's own in one step, and acknowledged when it is in the store: a taker that dies
+in between loses none. Rejected ones go to a list beside the key, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import redis
+from attrs import asdict, frozen
+from scrapy_redis.connection import get_redis
+
+from linkcrawl.config import ConfigError
+from linkcrawl.items import Reject, Seed
+from linkcrawl.sources.lines import MAX_LINE
+from linkcrawl.sources.marks import Mark, SourceLost
+from linkcrawl.sources.rows import reject, seed_or_reject
+from linkcrawl.userinfo import without_userinfo
+
+#: Seeds that are in hand at a time.
+AT_ONCE = 500
+#: Seconds of silence after which what a taker has in hand goes back; far more than a batch takes.
+SILENT = 120
+#: Seconds to connect and to answer.
+TIMEOUT = 5.0
+#: Rejects that are kept beside the key; older ones are in LINKCRAWL_REJECTS only.
+KEPT_REJECTS = 10_000
+
+
+@frozen(kw_only=True)
+class Place:
+    """A key of a Redis database. `server`: its redis:// URL."""
+
+    server: str
+    key: str
+
+    @property
+    def rejects(self) -> str:
+        """The list beside the key: `resourceproxies:rejects` beside `resourceproxies:start_urls`."""
+        before, colon, _ = self.key.rpartition(":")
+        return f"{before}{colon}rejects" if colon else f"{self.key}:rejects"
+
+    @property
+    def shown(self) -> str:
+        """The place for messages, without user and password."""
+        return f"{without_userinfo(self.server)}/{self.key}"
+
+
+def place_of(source: str) -> Place:
+    """The place that `redis://HOST[:PORT]/DB/KEY` names. Raises ConfigError."""
+    parts = urlsplit(source)
+    database, slash, key = parts.path.removeprefix("/").partition("/")
+    if not (database.isdecimal() and slash and key):
+        raise ConfigError(
+            f"seeds: {without_userinfo(source)!r} names no database and key; "
+            "redis://HOST/0/resourceproxies:start_urls would work"
+        )
+    return Place(server=urlunsplit((parts.scheme, parts.netloc, f"/{database}", parts.query, "")), key=key)
+
+
+def check(source: str) -> None:
+    """Raise ConfigError, one line, where nothing can be taken there."""
+    place = place_of(source)
+    try:
+        with _client(place) as client:
+            client.ping()
+    except (redis.RedisError, OSError, ValueError) as fault:
+        said = " ".join(str(fault).split())
+        raise ConfigError(f"seeds: {place.shown} can't be read: {said}; that of a running Redis would work") from None
+
+
+def waiting(source: str) -> bool:
+    """Whether something is there, or was in the hand of a taker. Raises SourceLost."""
+    place = place_of(source)
+    try:
+        with _client(place) as client:
+            return bool(client.exists(place.key, f"{place.key}:takers"))
+    except redis.RedisError as fault:
+        raise SourceLost(f"{place.shown}: {fault}") from fault
+
+
+def read(source: str) -> Iterator[Seed | Reject | Mark]:
+    """Take all seeds that are there now. After each Mark, what came before it must be in the store."""
+    place, taker = place_of(source), uuid4().hex
+    taking, takers = f"{place.key}:taking:{taker}", f"{place.key}:takers"
+    script = resources.files("linkcrawl.sources").joinpath("pushed.lua").read_text(encoding="utf-8")
+    number = 0
+    try:
+        with _client(place) as client:
+            while pushed := client.eval(script, 3, place.key, taking, takers, taker, AT_ONCE, SILENT):
+                rejected = []
+                for text in pushed:
+                    number += 1
+                    row = _row(text, place.shown, number)
+                    if isinstance(row, Reject):
+                        rejected.append(row)
+                    yield row
+                yield Mark(stored=partial(_acknowledge, client, place, taking, rejected))
+            client.zrem(takers, taker)
+    except redis.RedisError as fault:
+        raise SourceLost(f"{place.shown}: {fault}") from fault
+
+
+def _acknowledge(client: redis.Redis, place: Place, taking: str, rejected: list[Reject]) -> None:
+    with client.pipeline() as batch:
+        if rejected:
+            batch.lpush(place.rejects, *(json.dumps(asdict(row)) for row in rejected))
+            batch.ltrim(place.rejects, 0, KEPT_REJECTS - 1)
+        batch.delete(taking)
+        batch.execute()
+
+
+def _row(pushed: bytes, source: str, number: int) -> Seed | Reject:
+    """A pushed text: a JSON object, or else a URL."""
+    if len(pushed) > MAX_LINE:
+        return reject(f"longer than {MAX_LINE} bytes", source=source, line=number)
+    text = pushed.decode("utf-8", "replace").strip()
+    if not text.startswith("{"):
+        return seed_or_reject({"url": text}, source=source, line=number, text=text)
+    try:
+        row: Any = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        return reject(f"not JSON: {fault}", source=source, line=number, text=text)
+    return seed_or_reject(row, source=source, line=number, text=text)
+
+
+def _client(place: Place) -> redis.Redis:
+    client: redis.Redis = get_redis(
+        url=place.server, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, encoding="utf-8"
+    )
+    return client
