@@ -15,6 +15,9 @@ from attrs import frozen
 
 logger = logging.getLogger(__name__)
 
+# Made once: json.dumps makes one a call unless everything is as it has it.
+_JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+
 
 @frozen
 class Line:
@@ -45,7 +48,7 @@ class Line:
             self.method,
             self.status,
         ]
-        return json.dumps(values, ensure_ascii=True, separators=(",", ":"))
+        return _JSON.encode(values)
 
 
 def read_line(text: str) -> Line:

@@ -163,7 +163,9 @@ class ResourceProxies(scrapy.Spider):
         session, now = self.session, self.session.now()
         if step.head_useless is not None:
             session.hosts.learn_head(link.host, step.head_useless, now)
-        end = urls.read(step.finding.final_url) if step.finding.final_url else None
+        start, final_url = step.check.start, step.finding.final_url
+        redirected = start is None or start.url != final_url  # else it has been read already
+        end = urls.read(final_url) if redirected and final_url else start
         failing_since = session.hosts.failing_since(end.host if isinstance(end, urls.Target) else link.host)
         again = None if outcome is None else retry_at(outcome.status, outcome.headers, outcome.ended_at)
         retry = None if again is None else min(again, now + MAX_SILENCE)

@@ -44,9 +44,13 @@ def whole(value: int) -> int:
     return min(MOST, max(LEAST, value))
 
 
+# Made once: json.dumps makes one a call unless everything is as it has it.
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
 def to_json(value: Any) -> str:
     """`value` as compact JSON that is storable text. What JSON has no form for (dates, object ids) becomes text."""
-    return text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    return text(_JSON.encode(value))
 
 
 def from_json(stored: str) -> Any:
