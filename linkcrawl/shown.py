@@ -27,8 +27,16 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 def span(seconds: float) -> str:
     """A span of time in the largest unit that it has two of: `90 s`, `3.5 h`, `58 d`."""
     unit, name = next((each for each in _SPANS if seconds >= 2 * each[0]), _SPANS[-1])
-    number = seconds / unit
-    return f"{number:.3g} {name}" if number < 999.5 else f"{number:,.0f} {name}"
+    return f"{_number(seconds / unit)} {name}"
+
+
+def seconds_text(seconds: float) -> str:
+    """A delay, always in seconds, so that delays can be compared: `0.25 s`, `3,600 s`."""
+    return f"{_number(seconds)} s"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def tell(text: str) -> None:

@@ -10,7 +10,7 @@ from linkcrawl.items import HostMemory, Order, iso
 from linkcrawl.politeness.pacing import Pace
 from linkcrawl.politeness.policy import Applied, Policy
 from linkcrawl.politeness.robots_cache import Entry
-from linkcrawl.shown import span
+from linkcrawl.shown import seconds_text, span
 
 HEAD = ("HOST", "STATE", "DELAY", "FROM", "DUE", "ETA", "WAKE", "WHY")
 
@@ -28,7 +28,7 @@ def line(view: HostView, now: float) -> tuple[str, ...]:
     return (
         view.host,
         view.state,
-        f"{view.delay.seconds:.3g} s",
+        seconds_text(view.delay.seconds),
         view.delay.origin,
         str(view.due),
         "" if view.eta is None else span(view.eta - now),
@@ -91,13 +91,13 @@ def delay_facts(overview: Overview, view: HostView) -> Facts:
     pace, terms = overview.pace(view), overview.keeper.terms(view.gate)
     if pace.strain == 1:
         considered = [number for number in considered if number.origin != SLOWER_THAN_USUAL]
-    numbers = [f"{number.seconds:.3g} s {number.origin}" for number in considered if number.seconds]
+    numbers = [f"{seconds_text(number.seconds)} {number.origin}" for number in considered if number.seconds]
     if pace.last_cost > 1:
         numbers.append(f"{pace.last_cost:g} times over, for the last request was expensive")
     if terms.max_per_day is not None:
         numbers.append(f"{terms.max_per_day} requests a day at most")
     return [
-        ("delay", f"{view.delay.seconds:.3g} s from {view.delay.origin}"),
+        ("delay", f"{seconds_text(view.delay.seconds)} from {view.delay.origin}"),
         ("considered", "; ".join(numbers)),
     ]
 

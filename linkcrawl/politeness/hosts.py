@@ -58,8 +58,7 @@ class HostBook:
 
     def learn_head(self, host: str, useless: bool, now: float) -> None:
         """A check has shown whether HEAD is to be trusted there."""
-        known = self.get(host).head_useless_since
-        if useless != (known is not None):
+        if useless != self.head_useless(host, now):
             self.change(host, head_useless_since=now if useless else None)
 
     def failing_since(self, host: str) -> float | None:

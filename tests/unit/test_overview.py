@@ -1,0 +1,302 @@
+"""What `scrapy hosts` and `scrapy explain` say, from what the store remembers and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linkcrawl import urls
+from linkcrawl.commands.hosts import host_key
+from linkcrawl.config import ConfigError
+from linkcrawl.frontier.explaining import Explanation
+from linkcrawl.frontier.outlook import Outlook
+from linkcrawl.frontier.overview import Overview, State
+from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
+from linkcrawl.items import Act, HostMemory, Order, Seed
+from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.robots_cache import RobotsCache, restored
+from linkcrawl.shown import columns, facts, span
+from linkcrawl.stores import Entry, Store, open_store
+from tests.contract.making import check
+from tests.unit.frontier_kit import T0, config, policies, read_robots_of
+
+HOST = "a.example"
+RULE = '[[policy]]\nname = "p"\nhosts = ["a.example"]\n'
+
+
+def outlook(
+    *memories: HostMemory,
+    due: dict[str, int] | None = None,
+    rules: str = "",
+    orders: dict[str, Order] | None = None,
+    robots: str = "",
+    **settings: Any,
+) -> Outlook:
+    told = config(**settings)
+    cache: RobotsCache = restored(memories, token=told.product, ttl=told.robots_ttl)
+    if robots:
+        read_robots_of(cache, HOST, f"User-agent: *\n{robots}\n", T0)
+    return Outlook(
+        config=told,
+        policies=policies(rules),
+        hosts=HostBook(memories),
+        robots=cache,
+        orders=orders or {},
+        due={HOST: 10} if due is None else due,
+        started_at=T0,
+        now=lambda: T0,
+    )
+
+
+def memory(host: str = HOST, **pace: Any) -> HostMemory:
+    return HostMemory(host=host, pace=Pace(**pace).to_row())
+
+
+BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "wake", "why"),
+    [
+        (outlook(), State.READY, None, ""),
+        (outlook(memory(last_end=T0 - 0.25)), State.WAITING, T0 + 0.75, "delay of 1 s (DOWNLOAD_DELAY)"),
+        (outlook(memory(last_end=T0 - 60)), State.READY, None, ""),
+        (outlook(memory(last_end=T0 - 8, asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
+        (outlook(memory(asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
+        (outlook(memory(last_end=T0 - 90, asked_at=T0 - 80)), State.READY, None, ""),
+        (outlook(memory(last_end=T0 - 3, asked_at=T0 - 4)), State.READY, None, ""),
+        (outlook(memory(silent_until=T0 + 900)), State.WAITING, T0 + 900, "silenced by the server"),
+        (outlook(memory(blocked_since=T0 - 50)), State.BLOCKED, None, "turned us away since 2027-01-04T11:59:10.000Z"),
+        (outlook(orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
+        (outlook(memory(asked_at=T0 - 5), orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
+        (outlook(rules=RULE + "paused = true"), State.BLOCKED, None, "paused by policy p"),
+        (outlook(rules=RULE + 'quiet = ["mon 11:00-13:00 UTC"]'), State.QUIET, T0 + 3600, "quiet hours"),
+        (outlook(robots="Visit-time: 1300-1400"), State.QUIET, T0 + 3600, "Visit-time of robots.txt"),
+        (
+            outlook(memory(last_end=T0 - 5, day=int(T0 // 86400), sent=3), rules=RULE + "max_per_day = 3"),
+            State.WAITING,
+            T0 + 12 * 3600,
+            "max_per_day of 3 is reached",
+        ),
+    ],
+)
+def test_the_state_of_a_host(given: Outlook, state: State, wake: float | None, why: str) -> None:
+    (view,) = Overview(given).hosts()
+    assert (view.state, view.wake) == (state, wake)
+    assert why in view.why
+    assert bool(why) == bool(view.why)
+
+
+def test_an_unblock_that_no_crawl_has_met_yet_counts() -> None:
+    orders = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0)}
+    assert Overview(outlook(memory(blocked_since=T0 - 50), orders=orders)).host(HOST).state is State.READY
+    early = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0 - 60)}
+    assert Overview(outlook(memory(blocked_since=T0 - 50), orders=early)).host(HOST).state is State.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (outlook(), 9.0),
+        (outlook(due={HOST: 1}), 0.0),
+        (outlook(memory(answer_time=0.1)), 10.0),
+        (outlook(memory(silent_until=T0 + 100)), 109.0),
+        (outlook(due={HOST: 1401}, robots="Crawl-delay: 3600"), 1400 * 3600.0),
+        (outlook(due={HOST: 7}, rules=RULE + "max_per_day = 2"), 3 * 86400.0),
+        (outlook(due={HOST: 3, "b.example": 2}, rules=RULE.replace('["a', '["b.example", "a') + "group = true"), 4.0),
+    ],
+)
+def test_how_long_the_links_take_at_least(given: Outlook, seconds: float) -> None:
+    assert Overview(given).host(HOST).eta == pytest.approx(T0 + seconds)
+
+
+@pytest.mark.parametrize("given", [outlook(due={}, orders=BLOCK), outlook(orders=BLOCK)])
+def test_no_time_is_told_where_nothing_goes(given: Outlook) -> None:
+    assert Overview(given).host(HOST).eta is None
+
+
+def test_an_hour_of_delay_is_told_in_days() -> None:
+    told = facts(host_facts(Overview(outlook(due={HOST: 1400}, robots="Crawl-delay: 3600")), HOST))
+    assert "1400, one every 60 min: they take 58.3 d at least" in told
+    assert "delay       3.6e+03 s" not in told
+    assert "3,600 s from Crawl-delay" in told
+
+
+def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
+    follower = HostMemory(host="b.example", pace={"gate": HOST})
+    overview = Overview(outlook(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
+    view = overview.host("b.example")
+    assert (view.gate, view.members, view.wake) == (HOST, (HOST, "b.example"), T0 + 30)
+    assert "a.example, shared with a.example" in facts(host_facts(overview, "b.example"))
+
+
+def test_gates_and_clocks_are_no_hosts() -> None:
+    memories = [memory("policy p"), memory("clock collection c"), memory()]
+    assert [view.host for view in Overview(outlook(*memories, due={})).hosts()] == [HOST]
+
+
+def test_a_line_for_each_host_the_longest_first() -> None:
+    given = outlook(due={"b.example": 3, HOST: 9, "c.example:8080": 0}, orders=BLOCK)
+    table = columns(HEAD, [line(view, T0) for view in Overview(given).hosts()]).splitlines()
+    assert [row.split()[0] for row in table] == ["HOST", "b.example", HOST, "c.example:8080"]
+    assert "blocked: asked" in table[2]
+
+
+def test_json_has_every_number_that_was_considered() -> None:
+    row = json.loads(json.dumps(host_row(Overview(outlook(robots="Crawl-delay: 4")), HOST)))
+    numbers = {number["origin"]: number["seconds"] for number in row["considered"]}
+    assert numbers["DOWNLOAD_DELAY"] == 1.0
+    assert numbers["Crawl-delay"] == 4.0
+    assert (row["delay"], row["origin"], row["due"], row["state"]) == (4.0, "Crawl-delay", 10, "ready")
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("example.org", "example.org"),
+        ("EXAMPLE.org.", "example.org"),
+        ("example.org:80", "example.org"),
+        ("example.org:443", "example.org"),
+        ("example.org:8080", "example.org:8080"),
+        ("https://example.org:8443/x", "example.org:8443"),
+        ("[2001:db8::1]", "[2001:db8::1]"),
+        ("bücher.example", "xn--bcher-kva.example"),
+    ],
+)
+def test_host_key(typed: str, key: str) -> None:
+    assert host_key(typed) == key
+
+
+@pytest.mark.parametrize("typed", ["", "a b", "a/b", "user@a", "ftp://a/", "policy museum", "a:99999", "a..b"])
+def test_what_is_no_host_is_told(typed: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not a host; example\.org or example\.org:8080 would work"):
+        host_key(typed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.5, "0.5 s"), (90, "90 s"), (200, "3.33 min"), (7200, "2 h"), (58.3 * 86400, "58.3 d")],
+)
+def test_span(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+    assert span(26300 * 86400) == "26,300 d"
+
+
+# One URL.
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def seeded(store: Store) -> Callable[[str], None]:
+    def add(text: str) -> None:
+        tidied = urls.tidy(text)
+        target = urls.read_tidy(tidied)
+        host = target.host if isinstance(target, urls.Target) else ""
+        seed = Seed(url=text, collection="north 1", provider="endpoint")
+        store.add([Entry(key=urls.key(tidied, target), url=tidied, host=host, seed=seed)])
+
+    return add
+
+
+def explained(store: Store, given: Outlook, text: str) -> dict[str, Any]:
+    explanation = Explanation(store, given, text)
+    assert facts(explanation.facts())
+    row: dict[str, Any] = json.loads(json.dumps(explanation.row()))
+    return row
+
+
+URL = "http://a.example/page.pdf"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "says"),
+    [
+        (outlook(), None, "asked by HEAD as soon as it is its turn, once robots.txt is read"),
+        (outlook(robots="Disallow: /x"), None, "asked by HEAD as soon as it is its turn"),
+        (outlook(robots="Disallow: /page"), "robots_disallowed", "recorded as Blocked_By_Robots_txt"),
+        (outlook(rules=RULE + 'skip = ["*.pdf"]'), "skipped_by_policy", "policy p skips it"),
+        (outlook(rules=RULE + 'method = "GET"'), None, "asked by GET"),
+        (outlook(HostMemory(host=HOST, head_useless_since=T0 - 60)), None, "asked by GET"),
+        (outlook(HostMemory(host=HOST, head_useless_since=T0 - 1e8)), None, "asked by HEAD"),
+        (outlook(orders=BLOCK), None, "not asked: blocked: asked; the link stays due"),
+        (outlook(rules=RULE + "paused = true"), None, "not asked: paused by policy p; the link stays due"),
+        (outlook(memory(silent_until=T0 + 60)), None, "at 2027-01-04T12:01:00.000Z at the earliest"),
+        (
+            outlook(rules='[[policy]]\nname = "c"\ncollections = ["north *"]\npaused = true'),
+            None,
+            "not asked: paused by policy c; the link stays due",
+        ),
+        (
+            outlook(
+                HostMemory(host="clock collection north 1", pace=Pace(last_end=T0 - 1).to_row()),
+                rules='[[policy]]\nname = "c"\ncollections = ["north *"]\ndelay = 31',
+            ),
+            None,
+            "at 2027-01-04T12:00:30.000Z at the earliest",
+        ),
+    ],
+)
+def test_what_would_become_of_a_link(
+    store: Store, seeded: Callable[[str], None], given: Outlook, reason: str | None, says: str
+) -> None:
+    seeded(URL)
+    row = explained(store, given, URL)
+    assert row["reason"] == reason
+    assert says in row["would_be"]
+    assert (row["in_store"], row["due"], row["collections"]) == (True, True, ["north 1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ftp://a.example/x", "unsupported_scheme"),
+        ("http://a.example:22/", "forbidden_port"),
+        ("http://0x7f.1/", "forbidden_address"),
+        ("http://[::ffff:10.0.0.1]:8080/", "forbidden_address"),
+        ("http://a..example/", "invalid_url"),
+    ],
+)
+def test_what_is_never_asked_is_told_with_its_reason(store: Store, text: str, reason: str) -> None:
+    row = explained(store, outlook(due={}), text)
+    assert (row["reason"], row["in_store"], row["due"]) == (reason, False, False)
+
+
+def test_what_is_shown_of_a_url_has_no_password(store: Store) -> None:
+    told = facts(Explanation(store, outlook(), "http://me:secret@a.example/").facts())
+    assert "secret" not in told
+
+
+def test_every_policy_that_matches_is_told_with_what_it_says(store: Store) -> None:
+    rules = RULE + 'delay = 3\nexpensive = { "*.pdf" = 4 }\nquiet = ["sat 01:00-02:00 UTC"]\nrecheck = { ok = "14d" }'
+    row = explained(store, outlook(rules=rules), URL)
+    (rule,) = row["policies"]
+    assert rule["name"] == "p"
+    for said in ("delay = 3", "expensive *.pdf = 4", "quiet sat 01:00-02:00 UTC", "recheck ok = 14 d"):
+        assert said in rule["says"]
+    assert (row["cost"], row["delay"], row["origin"]) == (4.0, 3.0, "policy p")
+    built_in = explained(store, outlook(due={}), "doi:10.1/x")
+    assert (built_in["delay"], [rule["says"] for rule in built_in["policies"]]) == (0.1, ["delay = 0.1"])
+
+
+def test_the_last_check_and_the_next_are_told(store: Store, seeded: Callable[[str], None]) -> None:
+    seeded(URL)
+    found = store.link(urls.identity(URL))
+    assert found is not None
+    store.finish([check(found, T0 - 60, next_at=T0 + 600)])
+    row = explained(store, outlook(), URL)
+    assert (row["due"], row["next_check_at"]) == (False, "2027-01-04T12:10:00.000Z")
+    assert (row["last"]["category"], row["last"]["url"]) == ("Ok", URL)
+    told = facts(Explanation(store, outlook(), URL).facts())
+    assert "no, again at 2027-01-04T12:10:00.000Z" in told
+    assert "Ok (ok), 200 by HEAD" in told
