@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from attrs import evolve, frozen
 from linkcrawl import sources
 from linkcrawl.config import ConfigError
 from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.outlook import Outlook
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Reject
 from linkcrawl.politeness.pace_memory import GATE
 from linkcrawl.politeness.pacing import Terms, delay
-from linkcrawl.politeness.policy import Applied, Clock, Policies
+from linkcrawl.politeness.policy import Clock, Policies
 from linkcrawl.simulation import Load, Part
 from linkcrawl.sources.marks import Mark
 from linkcrawl.stores import Narrow, Store
@@ -112,11 +114,12 @@ def _profile(path: Path) -> Mapping[str, Any]:
 class Loading:
     """Makes loads of a workload: the gatekeeper says what each gate must keep, as it does in a crawl."""
 
-    def __init__(self, keeper: Gatekeeper, policies: Policies, memory: Mapping[str, Any], seconds: Mapping[str, float]):
-        """`memory`: what is remembered of a host's pace, by host; `seconds`: answer times by host, where they are
-        known better."""
-        self._keeper, self._policies = keeper, policies
-        self._memory, self._seconds = memory, seconds
+    def __init__(self, outlook: Outlook, seconds: Mapping[str, float]):
+        """`seconds`: answer times by host, where they are known better than from what is remembered."""
+        self._outlook, self._seconds = outlook, seconds
+        self._keeper = Gatekeeper(outlook)
+        self._keeper.take_orders(dict(outlook.orders))
+        self._memory = {known.host: known.pace for known in outlook.hosts}  # opening gates changes it
         self._hosts: dict[str, set[str]] = {}
         self._parts: dict[str, Counter[tuple[str | None, tuple[str, ...]]]] = {}
         self.clocks: dict[str, float] = {}
@@ -128,7 +131,7 @@ class Loading:
         for kind, number in work.items():
             gate = self._gate(kind.host)
             onward = self._gate(kind.onward) if kind.onward else None
-            clocks = self._policies.of_link(kind.host, kind.collections, kind.providers).clocks
+            clocks = self._outlook.policies.of_link(kind.host, kind.collections, kind.providers).clocks
             self.clocks.update({clock.name: _spacing(clock) for clock in clocks})
             self._parts[gate][onward, tuple(clock.name for clock in clocks)] += number
         return [self._load(gate, hosts, unknown) for gate, hosts in self._hosts.items()]
@@ -158,8 +161,19 @@ class Loading:
                 Part(links=number, onward=onward, clocks=clocks)
                 for (onward, clocks), number in self._parts[gate].items()
             ),
-            open_at=_Opening([self._keeper.applied(host) for host in sorted(hosts)]),
+            open_at=self._opening(gate, hosts),
         )
+
+    def _opening(self, gate: str, hosts: set[str]) -> Callable[[float], float]:
+        """When a gate may go that is ready at a moment: never, where it is paused or blocked."""
+        if math.isinf(self._keeper.wait(gate, self._outlook.now()).at):
+            return lambda moment: math.inf
+        quiet = [applied for applied in map(self._keeper.applied, sorted(hosts)) if applied.quiet]
+        return (lambda moment: max(applied.open_at(moment) for applied in quiet)) if quiet else _at_once
+
+
+def _at_once(moment: float) -> float:
+    return moment
 
 
 def _spacing(clock: Clock) -> float:
@@ -169,18 +183,3 @@ def _spacing(clock: Clock) -> float:
 
 def _daily(terms: Terms, service: float) -> float:
     return DAY / terms.max_per_day - service if terms.max_per_day else 0.0
-
-
-class _Opening:
-    """When a gate may go, by the pauses and quiet hours of its hosts."""
-
-    def __init__(self, applied: list[Applied]):
-        self._paused = any(each.paused_by is not None for each in applied)
-        self._quiet = [each for each in applied if each.quiet]
-
-    def __call__(self, moment: float) -> float:
-        if self._paused:
-            return float("inf")
-        if not self._quiet:
-            return moment
-        return max(each.open_at(moment) for each in self._quiet)

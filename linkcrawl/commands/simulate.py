@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attrs import frozen
@@ -17,11 +18,12 @@ from rich.table import Table
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.outlook import Outlook
+from linkcrawl.items import Order
 from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import load
-from linkcrawl.politeness.robots_cache import RobotsCache
+from linkcrawl.politeness.robots_cache import restored
 from linkcrawl.simulation import Chain, Course, chains, simulate
 from linkcrawl.stores import StoreError, StoreLost, open_existing
 from linkcrawl.workload import DAY, Loading, Workload, of_catalogue, of_sources, of_store
@@ -30,19 +32,6 @@ from linkcrawl.workload import DAY, Loading, Workload, of_catalogue, of_sources,
 UNKNOWN = 0.44
 #: Slowest gates that are shown.
 SHOWN = 15
-
-
-@frozen(kw_only=True)
-class Known:
-    """What a gatekeeper has to know (frontier.gates.Surroundings), as of now."""
-
-    config: Config
-    policies: Policies
-    hosts: HostBook
-    robots: RobotsCache
-    now: Callable[[], float]
-    started_at: float
-    clean: bool = True
 
 
 @frozen(kw_only=True)
@@ -125,8 +114,7 @@ class Command(ScrapyCommand):
             show(outcomes)
 
     def _outcome(self, args: list[str], opts: argparse.Namespace, config: Config, policies: Policies) -> Outcome:
-        now = time.time()
-        hosts = HostBook()
+        now, book, orders = time.time(), HostBook(), dict[str, Order]()
         seconds: Mapping[str, float] = {}
         if opts.catalogue:
             work, seconds = of_catalogue(Path(opts.catalogue), opts.links, opts.hosts)
@@ -134,23 +122,33 @@ class Command(ScrapyCommand):
             work = of_sources(args)
         else:
             with closing(open_existing(config.store)) as store:
-                work, hosts = of_store(store, policies, now), HostBook(store.hosts())
-        return outcome(work, config, policies, hosts, seconds, now)
+                work, book, orders = of_store(store, policies, now), HostBook(store.hosts()), store.orders()
+        return outcome(work, config, policies, book, now, orders=orders, seconds=seconds)
 
 
 def outcome(
-    work: Workload, config: Config, policies: Policies, hosts: HostBook, seconds: Mapping[str, float], now: float
+    work: Workload,
+    config: Config,
+    policies: Policies,
+    book: HostBook,
+    now: float,
+    *,
+    orders: Mapping[str, Order] = MappingProxyType({}),
+    seconds: Mapping[str, float] = MappingProxyType({}),
 ) -> Outcome:
-    """Crawl a workload on the virtual clock. `hosts`: what is remembered; `seconds`: answer times known better."""
-    robots = RobotsCache(token=config.product, ttl=config.robots_ttl)
-    memory = {known.host: known.pace for known in hosts}
-    for known in hosts:
-        for authority, row in known.robots.items():
-            robots.restore(authority, row)
-    keeper = Gatekeeper(
-        Known(config=config, policies=policies, hosts=hosts, robots=robots, now=lambda: now, started_at=now)
+    """Crawl a workload on the virtual clock. `book`: what is remembered of hosts; `seconds`: answer times known
+    better, by host."""
+    outlook = Outlook(
+        config=config,
+        policies=policies,
+        hosts=book,
+        robots=restored(book, token=config.product, ttl=config.robots_ttl),
+        orders=orders,
+        due={},
+        started_at=now,
+        now=lambda: now,
     )
-    loading = Loading(keeper, policies, memory, seconds)
+    loading = Loading(outlook, seconds)
     loads = loading.loads(work, UNKNOWN)
     course = simulate(loads, loading.clocks, config.concurrent_requests or sys.maxsize, began=now)
     return Outcome(course=course, chains=chains(loads, loading.clocks), origins=loading.origins)
@@ -158,7 +156,7 @@ def outcome(
 
 def show(outcomes: Mapping[str, Outcome]) -> None:
     """A paragraph and a table for each; last, what the second changes."""
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)  # a pipe has no width to keep to
     for name, made in outcomes.items():
         course = made.course
         ratio = course.makespan / course.bound if course.bound else 1.0

@@ -14,6 +14,7 @@ import linkcrawl
 
 ROOT = Path(linkcrawl.__file__).parent
 PURE = [*sorted((ROOT / "check").glob("*.py")), ROOT / "politeness/pacing.py", ROOT / "frontier/workbench.py"]
+PURE.append(ROOT / "simulation.py")
 ROOMS = [path for path in PURE if path.name != "__init__.py"]
 
 #: Whatever does I/O, waits, or gives other answers at other times.

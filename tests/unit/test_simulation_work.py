@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from linkcrawl.commands.simulate import Outcome, outcome, span
 from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.items import HostMemory, Seed
+from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.pacing import Pace
 from linkcrawl.politeness.policy import Policies
@@ -35,7 +35,7 @@ def config() -> Config:
 
 def told(work: Workload, config: Config, rules: str = "", hosts: HostBook | None = None) -> Outcome:
     policies = parse(rules, "policies.toml") if rules else Policies()
-    return outcome(work, config, policies, hosts or HostBook(), {}, NOW)
+    return outcome(work, config, policies, hosts or HostBook(), NOW)
 
 
 def test_a_catalogue_has_its_shape_and_the_crawl_is_as_short_as_can_be(config: Config) -> None:
@@ -45,7 +45,7 @@ def test_a_catalogue_has_its_shape_and_the_crawl_is_as_short_as_can_be(config: C
     resolver = [kind for kind in work if kind.host == "hdl.handle.net"]
     assert sum(work[kind] for kind in resolver) == pytest.approx(22_000, rel=0.02)
     assert all(kind.onward for kind in resolver)
-    made = outcome(work, config, Policies(), HostBook(), seconds, NOW)
+    made = outcome(work, config, Policies(), HostBook(), NOW, seconds=seconds)
     assert made.course.makespan <= 1.02 * made.course.bound
 
 
@@ -82,6 +82,16 @@ def test_paused_links_stay_due(config: Config) -> None:
     made = told(work, config, '[[policy]]\nname = "wait"\nhosts = ["a.example.org"]\npaused = true')
     assert made.course.left == 10
     assert set(made.course.ends) == {"b.example.org"}
+
+
+def test_links_of_blocked_hosts_stay_due(config: Config) -> None:
+    """Blocked by a person, or since it turned us away."""
+    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 5, Kind("c.example.org"): 3})
+    book = HostBook([HostMemory(host="b.example.org", pace=Pace(blocked_since=NOW - 60).to_row())])
+    orders = {"a.example.org": Order(host="a.example.org", at=NOW - 60, act=Act.BLOCK, reason="asked to")}
+    made = outcome(work, config, Policies(), book, NOW, orders=orders)
+    assert made.course.left == 15
+    assert set(made.course.ends) == {"c.example.org"}
 
 
 def test_what_is_remembered_of_hosts_counts(config: Config) -> None:
