@@ -43,7 +43,7 @@ class ClusterScheduler(Scheduler):
             resolver_of(crawler, session.config.allowed_networks),
             pending=self._has_own_work,
             offer=self._placer.offer,
-            remember=self._watch.remember,
+            remember=self.watch.remember,
             in_flight=lambda: list(self._flying),
             resume=lambda link, check: self._spider.resume(link, check),
             give_up=self._give_up,
@@ -75,15 +75,17 @@ class ClusterScheduler(Scheduler):
 
     def ended(self, request: Request) -> None:
         self._strike(request)  # it may have failed before it was sent
+        outcome = request.meta.get("outcome")
+        if outcome is not None and request in self._flying:
+            sent, ended = outcome.sent_at + self._skew, outcome.ended_at + self._skew
+            request.meta["outcome"] = outcome = evolve(outcome, sent_at=sent, ended_at=ended)
         if self.cluster.holds() and request.meta.get("epoch") == self._session.epoch:
-            outcome = request.meta.get("outcome")
-            if outcome is not None and request in self._flying:
-                sent, ended = outcome.sent_at + self._skew, outcome.ended_at + self._skew
-                request.meta["outcome"] = evolve(outcome, sent_at=sent, ended_at=ended)
             super().ended(request)
             return
         gate = self._flying.pop(request, None)
-        if gate is not None:  # its pace is another worker's to keep
+        if gate is not None:  # its pace is another worker's to keep, and it says nothing any more
+            if outcome is not None:
+                self._endings.audit(gate, request, outcome)
             self.bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
 
     def owns(self, link_id: int | str) -> bool:

@@ -67,7 +67,7 @@ class Scheduler(BaseScheduler):
         resolver = resolver_of(crawler, session.config.allowed_networks)
         self._placer = Placer(session, self.bench, self.keeper, resolver)
         self._endings = Endings(crawler, session, self.keeper, self.doubt)
-        self._watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
+        self.watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
         self._flying: dict[Request, Gate[Task]] = {}
         self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
         self._placer.regrouped = self._hold_moved
@@ -93,7 +93,7 @@ class Scheduler(BaseScheduler):
 
     async def _open(self) -> None:
         downloader_of(self._crawler).ended = self.ended
-        await self._watch.start()
+        await self.watch.start()
         await self.feeder.look_now()
 
     def close(self, reason: str) -> Deferred[None]:
@@ -338,10 +338,10 @@ class Scheduler(BaseScheduler):
             self._timer.cancel()
         self.feeder.close()
         self._placer.close()
-        self._watch.close()
+        self.watch.close()
         try:
             await self._endings.close()
-            await self._watch.remember()
+            await self.watch.remember()
             await session.worker.call(session.store.mark_clean)
         except StoreLost as fault:
             logger.error("The store is lost; the next crawl will wait one full delay at every host: %s", fault)

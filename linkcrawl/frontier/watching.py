@@ -9,9 +9,11 @@ from collections.abc import Callable
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.placing import Placer, Task
+from linkcrawl.frontier.rounds import rounds
 from linkcrawl.frontier.workbench import Place, Workbench
 from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.session import Session
+from linkcrawl.shown import span
 from linkcrawl.stores import StoreLost
 
 logger = logging.getLogger(__name__)
@@ -20,6 +22,10 @@ logger = logging.getLogger(__name__)
 WATCH = 2.0
 #: Looks between two times that host memory is stored.
 REMEMBER = 2
+#: A time by which every link is due.
+EVER = 1e12
+#: Hosts whose rounds are worked out, and told of one by one.
+LARGEST, TOLD = 1000, 5
 #: A continuous crawl looks for due links after so many seconds at the earliest, and so many times what a look takes.
 LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
 
@@ -50,7 +56,28 @@ class Watch:
     async def start(self) -> None:
         """The orders that stand, before anything is handed out; then a look every few seconds."""
         self._keeper.take_orders(await self._session.worker.call(self._session.store.orders))
+        await self.tell_of_rounds()
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def tell_of_rounds(self) -> None:
+        """Say which hosts have more links than the recheck plan leaves time for. It is asked at the start and when
+        seeds have been taken up; of hosts with the most links, for few links are no long round."""
+        session = self._session
+        backlog = await session.worker.call(session.store.backlog, EVER)
+        largest = sorted((line for line in backlog if line.host), key=lambda line: -line.due)[:LARGEST]
+        links = {line.host: line.due for line in largest}
+        late = [each for each in rounds(links, Gatekeeper(session), session.intervals.ok) if not each.can_be_met]
+        for each in late[:TOLD]:
+            logger.warning(
+                "The recheck plan can't be met at %s: %d links at %.3g s take %s a round, and are due again after %s",
+                each.gate,
+                each.links,
+                each.gap,
+                span(each.seconds),
+                span(each.interval),
+            )
+        if len(late) > TOLD:
+            logger.warning("The recheck plan can't be met at %d more hosts", len(late) - TOLD)
 
     def close(self) -> None:
         """Look no more."""

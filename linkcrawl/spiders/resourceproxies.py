@@ -82,8 +82,8 @@ class ResourceProxies(scrapy.Spider):
             self.taken = self.taken.plus(batch, await patiently(session, session.store.add, batch.entries))
             if session.now() - looked > LOOK:
                 looked = session.now()
-                self._new_links()
-        self._new_links()
+                self._scheduler.feeder.look()
+        self._scheduler.feeder.look()
         self.logger.info(
             "Seeds of %s: %d read, %d new, %d known, %d rejected%s",
             source,
@@ -93,6 +93,8 @@ class ResourceProxies(scrapy.Spider):
             self.taken.rejected,
             f" (they are in {session.config.rejects})" if self.taken.rejected else "",
         )
+        if self.taken.new:
+            await self._scheduler.watch.tell_of_rounds()
 
     async def _take_pushed(self, source: str) -> None:
         """Seeds that are pushed to Redis while the crawl goes on, for ever."""
@@ -109,10 +111,11 @@ class ResourceProxies(scrapy.Spider):
                     self.logger.error("%s", fault)
             await asyncio.sleep(LOOK)
 
-    def _new_links(self) -> None:
+    @property
+    def _scheduler(self) -> Scheduler:
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, Scheduler)
-        scheduler.feeder.look()
+        return scheduler
 
     def begin(self, link: DueLink, applied: Applied) -> Request | Finished:
         """The first request of a link's check, or its end where nothing can be requested. The method is the policy's
