@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import sys
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+from scrapy.spiderloader import get_spider_loader
+from w3lib.url import file_uri_to_path
 
 from linkcrawl.config import ConfigError
 from linkcrawl.session import Session
@@ -24,10 +31,13 @@ class Command(CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        if args[:1] != [ResourceProxies.name]:
-            return
         assert self.settings is not None
         try:
+            _check_spider(self.settings, args)
+            if args[:1] != [ResourceProxies.name]:
+                return
+            _check_log(self.settings)
+            _check_feeds(self.settings)
             opts.spargs["session"] = Session.open(self.settings, opts.spargs)
         except (ConfigError, StoreError) as fault:
             print(f"linkcrawl: {fault}", file=sys.stderr)
@@ -42,3 +52,43 @@ class Command(CrawlCommand):
         assert self.crawler_process is not None
         if self.exitcode == 0 and args[:1] == [ResourceProxies.name]:
             self.exitcode = EXIT.get(self._crawler.stats.get_value("finish_reason"), 1)
+
+
+def _check_spider(settings: BaseSettings, args: list[str]) -> None:
+    if args and args[0] not in get_spider_loader(settings).list():
+        raise ConfigError(f"no spider is named {args[0]!r}; {ResourceProxies.name} would work")
+
+
+def _check_log(settings: BaseSettings) -> None:
+    """What Scrapy's logging would break off at, after the store was taken."""
+    level = settings["LOG_LEVEL"]
+    if isinstance(level, str) and level not in logging.getLevelNamesMapping():
+        raise ConfigError(f"LOG_LEVEL: {level!r} is no level; DEBUG, INFO, WARNING, ERROR or CRITICAL would work")
+    if settings["LOG_FILE"]:
+        _check_writable("LOG_FILE", Path(settings["LOG_FILE"]))
+
+
+def _check_feeds(settings: BaseSettings) -> None:
+    """Scrapy opens a feed with the first record, and a crawl goes on without a feed that can't be opened."""
+    for uri in map(str, settings.getdict("FEEDS")):
+        if urlsplit(uri).scheme not in ("", "file") or "%(" in uri:  # another storage; a name that is made later
+            continue
+        path = Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
+        with contextlib.suppress(OSError):  # opening the file says it better
+            path.parent.mkdir(parents=True, exist_ok=True)  # as Scrapy does
+        _check_writable("feed", path)
+
+
+def _check_writable(name: str, path: Path) -> None:
+    existed = path.exists()
+    if existed and not path.is_file() and not path.is_dir():
+        return  # a pipe or a terminal: to open it could wait, or be taken for its end
+    try:
+        path.open("ab").close()
+    except OSError as fault:
+        raise ConfigError(
+            f"{name}: {str(path)!r} can't be written: {fault.strerror}; "
+            "the path of a file in a folder that can be written would work"
+        ) from None
+    if not existed:
+        path.unlink()

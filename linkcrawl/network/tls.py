@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 
@@ -42,16 +43,18 @@ _NOTHING_IN_COMMON = frozenset(
 def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
     """Verifies against `ca_bundle` (PEM), else against the system's authorities or SSL_CERT_FILE.
 
-    Raises ConfigError for a bundle without certificates. Two things are looser than Python's default, because every
+    Raises ConfigError for a file without certificates. Two things are looser than Python's default, because every
     browser takes them and a link that opens there isn't broken: servers without secure renegotiation (RFC 5746), and
     certificates that miss a formality (VERIFY_X509_STRICT, on from Python 3.13).
     """
+    name, file = "LINKCRAWL_CA_BUNDLE", str(ca_bundle) if ca_bundle else None
     try:
-        context = ssl.create_default_context(cafile=str(ca_bundle) if ca_bundle else None)
+        context = ssl.create_default_context(cafile=file)
+        if file is None and (file := os.environ.get("SSL_CERT_FILE")):
+            name = "SSL_CERT_FILE"
+            context.load_verify_locations(file)  # OpenSSL says nothing of one that it can't use, and trusts nobody
     except (ssl.SSLError, OSError) as error:
-        raise ConfigError(
-            f"LINKCRAWL_CA_BUNDLE: {str(ca_bundle)!r} can't be used ({error}); a file of PEM certificates would work"
-        ) from None
+        raise ConfigError(f"{name}: {file!r} can't be used ({error}); a file of PEM certificates would work") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.options |= _LEGACY_SERVER_CONNECT

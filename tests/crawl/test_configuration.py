@@ -74,6 +74,7 @@ SEEDS: dict[str, str | None] = {
     "empty-folder/": None,
     "folder.jsonl/": None,
     "mysql://host/db": None,
+    "": None,
 }
 
 
@@ -102,6 +103,40 @@ def test_arguments(crawler: Crawler, site: RunningSite, argument: str) -> None:
     before, seeds = site.count(), crawler.seeds([site.url(healthy(0))])
     crawl = crawler.run("-a", f"seeds={seeds}", "-a", argument)
     _refused(crawl, site, before, argument.partition("=")[0])
+
+
+OPTIONS = {
+    "a feed that can't be written": ("feed", ["-O", "a-file/checks.jsonl"]),
+    "a feed that is a folder": ("feed", ["-o", "a-folder:jsonl"]),
+    "one feed of two": ("feed", ["-O", "good.jsonl", "-O", "a-file/below/checks.csv"]),
+    "a log in a folder that is not there": ("LOG_FILE", ["--logfile", "missing/crawl.log"]),
+    "a log level that is none": ("LOG_LEVEL", ["-L", "QUIET"]),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(crawler: Crawler, site: RunningSite, name: str) -> None:
+    (crawler.folder / "a-file").touch()
+    (crawler.folder / "a-folder").mkdir()
+    before, seeds = site.count(), crawler.seeds([site.url(healthy(0))])
+    setting, options = OPTIONS[name]
+    command = crawler.command("crawl", "resourceproxies", "-a", f"seeds={seeds}", *options)
+    crawl = Running(command, environment(), crawler.folder, crawler.folder / "none.jsonl").wait()
+    _refused(crawl, site, before, setting)
+    assert not (crawler.folder / "good.jsonl").exists()
+
+
+def test_a_feed_that_is_there_is_kept_where_the_crawl_is_refused(crawler: Crawler, site: RunningSite) -> None:
+    feed = crawler.folder / "checks.jsonl"
+    feed.write_text("yesterday's\n")
+    command = crawler.command("crawl", "resourceproxies", "-O", feed.name, settings={"LINKCRAWL_CONTACT": None})
+    _refused(Running(command, environment(), crawler.folder, crawler.folder / "none.jsonl").wait(), site, site.count())
+    assert feed.read_text() == "yesterday's\n"
+
+
+def test_a_spider_that_is_none(crawler: Crawler, site: RunningSite) -> None:
+    running = Running(crawler.command("crawl", "links"), environment(), crawler.folder, crawler.folder / "none.jsonl")
+    _refused(running.wait(), site, site.count(), "'links'", "resourceproxies")
 
 
 def _no_database(crawler: Crawler) -> None:

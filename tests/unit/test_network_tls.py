@@ -266,3 +266,21 @@ def test_a_bundle_without_certificates_is_refused(tmp_path, text):
     bundle.write_text(text)
     with pytest.raises(ConfigError, match=r"LINKCRAWL_CA_BUNDLE: .*bundle\.pem.* would work"):
         client_context(bundle)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"], ids=["missing", "empty", "no PEM"])
+def test_authorities_of_the_environment_that_cannot_be_used_are_told(tmp_path, monkeypatch, certificates, content):
+    """OpenSSL would pass over them in silence, and every https link be untrusted."""
+    bundle = tmp_path / "bundle.pem"
+    if content is not None:
+        bundle.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    with pytest.raises(ConfigError, match=r"SSL_CERT_FILE: .*bundle\.pem.* would work"):
+        client_context()
+    client_context(certificates.trusted)  # goes before the environment
+
+
+def test_authorities_of_the_environment_count(monkeypatch, certificates):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.trusted))
+    subjects = [dict(part[0] for part in found["subject"]) for found in client_context().get_ca_certs()]
+    assert len(subjects) == 1
