@@ -41,7 +41,7 @@ class Endings:
     def note(self, gate: Gate[Any], request: Request) -> float:
         """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
         outcome: Outcome = request.meta["outcome"]
-        self._audit(gate, request, outcome)
+        self.audit(gate, request, outcome)
         if self._doubt.note(gate.name, self._keeper.pace(gate.name).good + self._recently_good(gate.name) > 0, outcome):
             self._session.nudge()
         if self._doubt.down_since is not None:
@@ -50,7 +50,7 @@ class Endings:
         ended = self._keeper.ended(gate, request.meta["host"], outcome, self._cost(request))
         for event in ended.events:
             if isinstance(event, Blocked):
-                self._ban(gate.name, event)
+                self._ban(gate.name, request.meta["host"], event)
             elif isinstance(event, Silenced):
                 self._crawler.stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
@@ -83,7 +83,8 @@ class Endings:
         applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
         return applied.cost(request.url)
 
-    def _audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
+    def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
+        """A line for a request that left, whatever came of it."""
         required: Delay = request.meta["required"]
         line = Line(
             outcome.sent_at,
@@ -103,14 +104,14 @@ class Endings:
         if link is not None and (outcome.status in REFUSED or outcome.status == 503 or outcome.status == 999):
             self._refused.setdefault(gate, deque(maxlen=2 * WINDOW)).append(link.id)
 
-    def _ban(self, gate: str, event: Blocked) -> None:
+    def _ban(self, gate: str, host: str, event: Blocked) -> None:
         """The host has turned us away since `event.since`: say so, and take back what was judged since."""
         self._crawler.stats.inc_value("linkcrawl/banned")
         logger.error(
             "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "
             "Write to its administrator; then: scrapy hosts unblock %s",
-            gate,
-            gate,
+            host,
+            host,
         )
         links = list(dict.fromkeys(self._refused.pop(gate, ())))
         task = asyncio.get_running_loop().create_task(self._withdraw_soon(gate))

@@ -140,7 +140,9 @@ class Scheduler(BaseScheduler):
             gate, task = taken
             opens = self.keeper.window_opens(gate.name, now)
             if opens > now:  # quiet hours have begun, or Visit-time has ended, since its wake was worked out
-                self.bench.put_back(gate, task)
+                clocks = self._clock_names(task)
+                self.bench.rewind(clocks, now)
+                self.bench.put_back(gate, task, clocks)
                 self.bench.release(gate, opens)
                 continue
             request = self._prepare(gate, task, now)
@@ -214,8 +216,7 @@ class Scheduler(BaseScheduler):
             self._note_taken(gate, task)
             request = self._begin(task, now)
             if request is None:
-                applied = self._session.policies.of_link(task.host, task.collections, task.providers)
-                self.bench.rewind((clock.name for clock in applied.clocks), now)
+                self.bench.rewind(self._clock_names(task), now)
                 return None
         else:
             request = task
@@ -232,13 +233,20 @@ class Scheduler(BaseScheduler):
     def _tick(self, request: Request, now: float, goes: bool) -> None:
         """The first request of a check starts its clocks when it goes itself: not when robots.txt is fetched in its
         place, and not where nothing is sent."""
-        clocks = [name for name, _ in request.meta.get("clocks", ())]
+        clocks = self._clock_names(request)
         if not goes:
             self.bench.rewind(clocks, now)
         elif clocks:
             request.meta["on_sent"] = lambda: self._sent(clocks)
 
-    def _sent(self, clocks: list[str]) -> None:
+    def _clock_names(self, task: Task) -> tuple[str, ...]:
+        """What a link, or the first request of its check, has to clear."""
+        if isinstance(task, DueLink):
+            applied = self._session.policies.of_link(task.host, task.collections, task.providers)
+            return tuple(clock.name for clock in applied.clocks)
+        return tuple(name for name, _ in task.meta.get("clocks", ()))
+
+    def _sent(self, clocks: tuple[str, ...]) -> None:
         """A check begins: what comes next counts from now, however late a busy machine has sent it."""
         self.bench.restart(clocks, self._session.now())
         for name in clocks:

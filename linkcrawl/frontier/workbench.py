@@ -132,10 +132,10 @@ class Workbench(Generic[Task]):
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
 
-    def put_back(self, gate: Gate[Task], task: Task, lane: Lane = Lane.HOP) -> None:
-        """Give back a task that was taken and can't go after all: it is the gate's next. Then release the gate. A
-        clock that it has cleared is not set back."""
-        gate.lanes[lane].appendleft(Waiting(task, ()))
+    def put_back(self, gate: Gate[Task], task: Task, clocks: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
+        """Give back a task that was taken and can't go after all: it is the gate's next, once it clears its clocks
+        again. Then release the gate."""
+        gate.lanes[lane].appendleft(Waiting(task, clocks))
 
     def rewind(self, clocks: Iterable[str], now: float) -> None:
         """The task taken just now does not start what its clocks space: they have not struck for it."""

@@ -1,0 +1,289 @@
+"""What the end of a request sets off: the audit's line, a ban with its withdrawals, doubt about our own network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import define
+from scrapy.http import Request
+from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.frontier import doubt as doubting
+from linkcrawl.frontier import endings as ending
+from linkcrawl.frontier.doubt import NetworkDoubt
+from linkcrawl.frontier.endings import Endings
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.workbench import Gate
+from linkcrawl.items import Category, DueLink
+from linkcrawl.politeness.own_network import SILENT_GATES
+from linkcrawl.politeness.proof import read_lines
+from linkcrawl.session import Session
+from linkcrawl.stores import Store
+from tests.contract.making import check, entry, link, record
+from tests.unit.frontier_kit import T0, Clock, answer, session, silence
+
+HOST = "a.example"
+
+
+@define
+class Desk:
+    """The parts that a request's end goes through, without a crawl around them."""
+
+    session: Session
+    clock: Clock
+    keeper: Gatekeeper
+    doubt: NetworkDoubt
+    endings: Endings
+    stats: MemoryStatsCollector
+
+    @property
+    def store(self) -> Store:
+        return self.session.store
+
+    def gate(self, host: str = HOST) -> Gate[Any]:
+        gate: Gate[Any] = Gate(self.keeper.name(host), T0)
+        self.keeper.open(gate, host)
+        return gate
+
+    def end(self, outcome: Outcome, host: str = HOST, **meta: Any) -> float:
+        """A request to the host ends so, a second after the one before."""
+        self.clock.at += 1.0
+        gate = self.gate(host)
+        told = {"host": host, "required": self.keeper.required(gate.name), "outcome": outcome, **meta}
+        return self.endings.note(gate, Request(f"http://{host}/x.pdf", method="HEAD", meta=told))
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    desks: list[Desk] = []
+
+    def open_one(rules: str = "") -> Desk:
+        clock = Clock()
+        at = session(tmp_path, clock, rules, audit=tmp_path / "audit.jsonl")
+        stats = MemoryStatsCollector(SimpleNamespace(settings=Settings()))  # type: ignore[arg-type]
+        keeper, doubt = Gatekeeper(at), NetworkDoubt(clock)
+        crawler: Any = SimpleNamespace(stats=stats)
+        desks.append(Desk(at, clock, keeper, doubt, Endings(crawler, at, keeper, doubt), stats))
+        return desks[-1]
+
+    yield open_one
+    for desk in desks:
+        desk.session.worker.close()
+
+
+def in_loop(steps: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await steps()
+
+    asyncio.run(run())
+
+
+def links_of(desk: Desk, count: int) -> list[DueLink]:
+    desk.store.add([entry(number, host=HOST) for number in range(count)])
+    return [link(desk.store, number, host=HOST) for number in range(count)]
+
+
+def test_every_end_leaves_a_line_of_the_audit(opened: Callable[..., Desk], tmp_path: Path) -> None:
+    desk = opened()
+    desk.end(answer(204), clocks=(("collection c", 2.0),))
+    desk.end(silence())
+    one, two = read_lines([tmp_path / "audit.jsonl"])
+    assert (one.host, one.gate, one.required, one.origin, one.status) == (HOST, HOST, 1.0, "DOWNLOAD_DELAY", 204)
+    assert (one.clocks, two.clocks, two.status) == ((("collection c", 2.0),), (), 0)
+
+
+def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., Desk]) -> None:
+    desk = opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nexpensive = { "*.pdf" = 4 }\n')
+    assert desk.end(answer(took=0.01)) == desk.clock() + 4.0
+
+
+def test_a_long_silence_is_counted_and_cut_to_a_day(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = opened()
+    with caplog.at_level(logging.INFO):
+        wake = desk.end(answer(429, retry_after="31536000"))
+    assert wake == desk.clock() + 86400
+    assert desk.stats.get_value("linkcrawl/silenced") == 1
+    assert "asks for a pause of 86400 s (cut to one day)" in caplog.text
+
+
+def turn(desk: Desk, links: list[DueLink], status: int = 403, headers: dict[str, str] | None = None) -> None:
+    """The host answers six links well, and then refuses the others."""
+    for number, each in enumerate(links):
+        good = number < 6
+        outcome = answer(200 if good else status, at=desk.clock() + 1, **({} if good else headers or {}))
+        desk.end(outcome, link=each)
+        kind = {} if good else {"category": Category.RESTRICTED, "reason": "http_403", "status": status}
+        desk.store.finish([check(each, desk.clock(), **kind)])
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(403, {}), (429, {}), (403, {"cf_mitigated": "challenge"}), (503, {"cf_mitigated": "challenge"})],
+)
+def test_a_ban_takes_back_what_was_judged_since_the_turn(
+    opened: Callable[..., Desk],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    headers: dict[str, str],
+) -> None:
+    monkeypatch.setattr(ending, "SETTLED", 0.0)
+    desk = opened()
+
+    async def steps() -> None:
+        turn(desk, links_of(desk, 14), status, headers)
+        await asyncio.sleep(0.05)
+        await desk.endings.close()
+
+    in_loop(steps)
+    reasons = [found.reason for found in desk.store.records()]
+    assert (reasons.count("ok"), reasons.count("host_blocked")) == (6, 8)
+    assert {found.category for found in desk.store.records()} == {Category.OK, Category.UNDETERMINED}
+    assert desk.stats.get_value("linkcrawl/banned") == 1
+    assert f"scrapy hosts unblock {HOST}" in caplog.text
+    assert desk.store.backlog(desk.clock())[0].due == 8
+
+
+def test_a_crawl_that_ends_at_once_withdraws_all_the_same(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+
+    async def steps() -> None:
+        turn(desk, links_of(desk, 14))
+        await desk.endings.close()
+
+    in_loop(steps)
+    assert [found.reason for found in desk.store.records()].count("host_blocked") == 8
+
+
+def test_a_host_that_always_refuses_is_not_banned(opened: Callable[..., Desk]) -> None:
+    """A publisher's paywall: restricted, and no turn."""
+    desk = opened()
+
+    async def steps() -> None:
+        for each in links_of(desk, 20):
+            desk.end(answer(403), link=each)
+        await desk.endings.close()
+
+    in_loop(steps)
+    assert desk.stats.get_value("linkcrawl/banned") is None
+
+
+# Our own network.
+
+
+def everybody_works(desk: Desk, hosts: list[str]) -> None:
+    for host in hosts:
+        desk.end(answer(), host)
+
+
+HOSTS = [f"h{number}.example" for number in range(SILENT_GATES)]
+SILENT = [Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT]
+
+
+@pytest.mark.parametrize("failure", SILENT)
+def test_when_every_host_falls_silent_it_is_us(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, failure: Failure
+) -> None:
+    desk = opened()
+    everybody_works(desk, HOSTS)
+    before = {host: desk.keeper.pace(host).back_off for host in HOSTS}
+    for host in HOSTS[:-1]:
+        desk.end(silence(failure), host)
+        assert desk.doubt.down_since is None
+        assert desk.doubt.may_send()
+    desk.end(silence(failure), HOSTS[-1])
+    assert desk.doubt.down_since is not None
+    assert "Our own network has failed" in caplog.text
+    assert not desk.doubt.may_send()
+    desk.clock.at += doubting.PROBE
+    assert desk.doubt.may_send(), "a probe"
+    assert not desk.doubt.may_send(), "and only one"
+    learned = desk.keeper.pace(HOSTS[-1]).back_off
+    assert learned == before[HOSTS[-1]], "it is not the host's doing"
+    desk.end(answer(404), HOSTS[0])
+    assert desk.doubt.down_since is None
+    assert "Our network is back" in caplog.text
+    assert desk.doubt.may_send()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "what"),
+    [
+        (answer(500), "an error page is a sign of life"),
+        (silence(Failure.REFUSED), "so is a refusal"),
+        (silence(Failure.RESET), "and a reset"),
+    ],
+)
+def test_any_sign_of_life_ends_the_suspicion(opened: Callable[..., Desk], outcome: Outcome, what: str) -> None:
+    desk = opened()
+    everybody_works(desk, [*HOSTS, HOST])
+    for host in HOSTS[:-1]:
+        desk.end(silence(), host)
+    desk.end(outcome, HOST)
+    desk.end(silence(), HOSTS[-1])
+    assert desk.doubt.down_since is None, what
+
+
+def test_a_list_of_dead_hosts_is_not_our_network(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+    for number in range(5 * SILENT_GATES):
+        desk.end(silence(Failure.DNS_NOT_FOUND), f"dead{number}.example")
+    assert desk.doubt.down_since is None
+
+
+async def believed(desk: Desk, reason: str, status: int | None = None) -> bool:
+    return await desk.doubt.believes(record(links_of(desk, 1)[0], T0, T0 + 9, reason=reason, status=status))
+
+
+def test_records_wait_for_certainty_and_are_thrown_away_if_it_was_us(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+    everybody_works(desk, HOSTS)
+
+    async def steps() -> None:
+        assert await believed(desk, "timeout"), "nothing is in doubt yet"
+        desk.end(silence(), HOSTS[0])
+        assert await believed(desk, "http_404", status=404), "an answer is an answer"
+        assert await believed(desk, "tls_expired")
+        waiting = asyncio.ensure_future(believed(desk, "dns_not_found"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        for host in HOSTS[1:]:
+            desk.end(silence(), host)
+        assert await waiting is False
+        assert await believed(desk, "timeout") is False
+
+    in_loop(steps)
+
+
+def test_records_are_believed_when_another_host_answers_or_time_has_passed(
+    opened: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = opened()
+    everybody_works(desk, HOSTS)
+
+    async def steps() -> None:
+        desk.end(silence(), HOSTS[0])
+        waiting = asyncio.ensure_future(believed(desk, "timeout"))
+        await asyncio.sleep(0)
+        desk.end(answer(), HOSTS[1])
+        assert await waiting is True
+        desk.end(silence(), HOSTS[0])
+        monkeypatch.setattr(doubting, "DOUBT", 0.01)
+        assert await believed(desk, "timeout") is True
+        monkeypatch.setattr(doubting, "DOUBT", 60.0)
+        waiting = asyncio.ensure_future(believed(desk, "timeout"))
+        await asyncio.sleep(0)
+        desk.doubt.close()
+        assert await waiting is True
+
+    in_loop(steps)
