@@ -200,10 +200,15 @@ def _contact(settings: Mapping[str, Any], needed: bool) -> str:
                 "such as https://example.org/crawler or mailto:crawler@example.org"
             )
         return ""
-    is_url = re.fullmatch(r"https?://[!-~]+", value)
-    is_mail = re.fullmatch(r"(mailto:)?[^@\s()<>,;:\"]+@[^@\s()<>,;:\"]+", value)
-    if not (is_url or is_mail) or not value.isascii():
-        raise ConfigError(f"LINKCRAWL_CONTACT: {value!r} is neither a URL nor an e-mail address")
+    # It stands in a comment of User-Agent (RFC 9110, 5.6.5), which brackets and backslashes would end or change.
+    visible = re.fullmatch(r"[!-~]+", value) and not re.search(r"[()\\]", value)
+    is_url = re.fullmatch(r"https?://[^/?#@]+([/?#].*)?", value)
+    is_mail = re.fullmatch(r"(mailto:)?[^@<>,;:\"]+@[^@<>,;:\"]+", value)
+    if not visible or not (is_url or is_mail):
+        raise ConfigError(
+            f"LINKCRAWL_CONTACT: {without_userinfo(value)!r} is neither a URL nor an e-mail address that fits into a "
+            "header; https://example.org/crawler or mailto:crawler@example.org would work (ASCII, no login or bracket)"
+        )
     return value
 
 

@@ -35,6 +35,7 @@ SETTINGS: dict[str, dict[str, str | None]] = {
     "no contact": {"LINKCRAWL_CONTACT": None},
     "an empty contact": {"LINKCRAWL_CONTACT": " "},
     "a contact that is none": {"LINKCRAWL_CONTACT": "nobody"},
+    "a contact with a name": {"LINKCRAWL_CONTACT": "Ops <ops@example.org>"},
     "a contact of two lines": {"LINKCRAWL_CONTACT": "mailto:a@example.org\nX-Evil: 1"},
     "a time limit that is no number": {"LINKCRAWL_TIMEOUT": "soon"},
     "a negative time limit": {"LINKCRAWL_TIMEOUT": "-1"},

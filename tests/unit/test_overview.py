@@ -277,6 +277,15 @@ def test_what_is_shown_of_a_url_has_no_password(store: Store) -> None:
     assert "secret" not in told
 
 
+@pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines", "\x9b2J", "\u202ebackwards", "nul\0"])
+def test_what_strangers_wrote_cannot_steer_the_terminal(text: str) -> None:
+    for told in (facts([("found in", text), ("", text)]), columns(["HOST", "WHY"], [[text, text]])):
+        lines = told.split("\n")
+        assert len(lines) == 2
+        assert all(line.isprintable() for line in lines)
+    assert facts([("collection", "Bücher 🐘")]) == "collection  Bücher 🐘"
+
+
 def test_every_policy_that_matches_is_told_with_what_it_says(store: Store) -> None:
     rules = RULE + 'delay = 3\nexpensive = { "*.pdf" = 4 }\nquiet = ["sat 01:00-02:00 UTC"]\nrecheck = { ok = "14d" }'
     row = explained(store, outlook(rules=rules), URL)
