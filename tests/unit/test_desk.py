@@ -1,0 +1,157 @@
+"""The robots desk: robots.txt is fetched once however many wait, by the gates of whoever it leads to, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import define, field
+from scrapy.http import Request, Response
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.procedure import Bar
+from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.politeness.robots_cache import Entry
+from linkcrawl.session import Session
+from tests.unit.frontier_kit import Clock, answer, session, silence
+
+Answered = tuple[str, Entry, list[Request]]
+
+
+@define
+class Office:
+    """A desk, what it has had enqueued, and what it has told."""
+
+    session: Session
+    clock: Clock
+    enqueued: list[Request] = field(factory=list)
+    told: list[Answered] = field(factory=list)
+    desk: RobotsDesk = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.desk = RobotsDesk(self.session, self.enqueued.append, lambda *told: self.told.append(told))
+
+    def ask(self, url: str = "http://a.example/page") -> Request | Bar | None:
+        host = url.split("/")[2]
+        meta = {"host": host, "authority": "/".join(url.split("/")[:3])}
+        return self.desk.ask(Request(url, meta=meta), self.clock())
+
+    def fetch(self, url: str = "http://a.example/page") -> Request:
+        """What is to be sent in place of a page's request: the one for robots.txt."""
+        asked = self.ask(url)
+        assert isinstance(asked, Request)
+        assert self.desk.is_robots(asked)
+        return asked
+
+    def answer(self, request: Request, outcome: Outcome, body: str = "") -> None:
+        request.meta["outcome"] = outcome
+        if outcome.status is None:
+            assert request.errback
+            request.errback(SimpleNamespace(request=request))
+        else:
+            assert request.callback
+            request.callback(Response(request.url, status=outcome.status, body=body.encode(), request=request))
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    clock = Clock()
+    at = session(tmp_path, clock)
+    yield Office(at, clock)
+    at.worker.close()
+
+
+def test_one_fetch_however_many_wait(office: Office) -> None:
+    fetch = office.fetch()
+    assert [office.ask(f"http://a.example/{number}") for number in range(50)] == [None] * 50
+    assert office.desk.waits_for("a.example")
+    office.answer(fetch, answer(), "User-agent: *\nDisallow: /private")
+    ((authority, entry, waiting),) = office.told
+    assert (authority, len(waiting), entry.robots is not None) == ("http://a.example", 51, True)
+    assert not office.desk.waits_for("a.example")
+    assert isinstance(office.ask("http://a.example/page"), Request)
+    assert office.ask("http://a.example/private/1") == Bar(reason="robots_disallowed")
+
+
+@pytest.mark.parametrize("other", ["https://a.example/", "http://a.example:8080/", "http://www.a.example/"])
+def test_every_authority_has_its_own(office: Office, other: str) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /")
+    assert office.fetch(other).url == other + "robots.txt"
+
+
+def test_a_redirect_goes_to_the_gate_of_its_target(office: Office) -> None:
+    office.answer(office.fetch(), answer(301, location="http://b.example:8080/rules"))
+    (hop,) = office.enqueued
+    assert (hop.url, hop.meta["host"], hop.meta["authority"]) == (
+        "http://b.example:8080/rules",
+        "b.example:8080",
+        "http://b.example:8080",
+    )
+    assert office.desk.is_robots(hop)
+    assert hop.meta["body_limit"] == 500 * 1024
+    office.answer(hop, answer(), "User-agent: *\nDisallow: /page")
+    assert office.ask() == Bar(reason="robots_disallowed")
+    assert office.fetch("http://b.example:8080/").url == "http://b.example:8080/robots.txt", "the rules are a's only"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (answer(404), None),
+        (answer(403), None),
+        (answer(500), "robots_unreachable"),
+        (answer(429), "robots_unreachable"),
+        (silence(Failure.TIMEOUT_CONNECT), "robots_unreachable"),
+        (silence(Failure.RESET), "robots_unreachable"),
+        (silence(Failure.DNS_NOT_FOUND), "dns_not_found"),
+        (silence(Failure.REFUSED), "connection_refused"),
+        (silence(Failure.TLS_EXPIRED), "tls_expired"),
+    ],
+)
+def test_what_becomes_of_pages(office: Office, outcome: Outcome, reason: str | None) -> None:
+    office.answer(office.fetch(), outcome, "User-agent: *\nDisallow: /")
+    asked = office.ask()
+    assert (asked.reason if isinstance(asked, Bar) else None) == reason
+
+
+def test_a_request_that_came_to_nothing_frees_those_that_wait(office: Office) -> None:
+    """A fault of ours: the fetch ended without an outcome."""
+    fetch = office.fetch()
+    assert fetch.errback
+    fetch.errback(SimpleNamespace(request=fetch))
+    assert len(office.told) == 1
+    assert isinstance(office.ask(), Bar)
+
+
+def test_it_is_read_again_when_its_time_is_over(office: Office) -> None:
+    office.answer(office.fetch(), answer(), "")
+    office.clock.at += 3599
+    assert isinstance(office.ask(), Request)
+    office.clock.at += 2
+    assert office.desk.is_robots(office.fetch())
+
+
+def test_those_that_waited_go_by_what_came_even_if_its_time_was_short(office: Office) -> None:
+    fetch = office.fetch()
+    office.answer(fetch, answer(), "")
+    ((_, _, (waited,)),) = office.told
+    office.clock.at += 299
+    assert office.desk.ask(waited, office.clock()) is waited
+
+
+def test_robots_txt_is_remembered(office: Office, tmp_path: Path) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\nCrawl-delay: 9")
+    (memory,) = office.session.hosts.take_changed()
+    again: Any = session(tmp_path, office.clock, memories=[memory])
+    entry = again.robots.get("http://a.example")
+    assert entry.robots.crawl_delay == 9
+    again.worker.close()
+
+
+def test_what_waits_can_be_let_go_of(office: Office) -> None:
+    office.fetch()
+    office.desk.clear()
+    assert not office.desk.waits_for("a.example")

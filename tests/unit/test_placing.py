@@ -1,0 +1,183 @@
+"""Every task comes to the gate of its host, once the host's address is known, and to another when that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define
+from scrapy.http import Request
+
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.placing import Placer, Task, dns_name
+from linkcrawl.frontier.workbench import Lane, Place, Workbench
+from linkcrawl.items import DueLink
+from linkcrawl.network.resolver import Resolver
+from linkcrawl.session import Session
+from tests.unit.frontier_kit import T0, Clock, policies, read_robots_of, session
+
+ONE, OTHER = "192.88.1.1", "192.88.1.2"
+
+
+@define
+class Floor:
+    """A placer with gates, and a resolver whose names are a dict."""
+
+    session: Session
+    clock: Clock
+    names: dict[str, str]
+    bench: Workbench[Task]
+    keeper: Gatekeeper
+    placer: Placer
+
+    def place(self, *hosts: str) -> list[DueLink]:
+        links = [DueLink(id=number, url=f"http://{host}/", host=host) for number, host in enumerate(hosts)]
+        for link in links:
+            self.placer.place(link, Lane.LINK)
+        return links
+
+    async def settled(self) -> None:
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        assert not self.placer.is_looking_up
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Floor]]:
+    floors: list[Floor] = []
+    resolvers: list[Resolver] = []
+
+    def open_one(rules: str = "", **names: str) -> Floor:
+        clock, bench = Clock(), Workbench[Task]()
+        at = session(tmp_path, clock, rules)
+
+        def lookup(host: str) -> list[str]:
+            if host not in names:
+                raise OSError("no such name")
+            return [names[host]]
+
+        resolvers.append(Resolver(lookup=lookup))
+        keeper = Gatekeeper(at)
+        floors.append(Floor(at, clock, names, bench, keeper, Placer(at, bench, keeper, resolvers[-1])))
+        return floors[-1]
+
+    yield open_one
+    for floor in floors:
+        floor.session.worker.close()
+    for resolver in resolvers:
+        resolver.close()
+
+
+def in_loop(steps: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await steps()
+
+    asyncio.run(run())
+
+
+def waiting(floor: Floor) -> dict[str, int]:
+    return {name: len(gate) for name, gate in floor.bench.gates.items() if len(gate)}
+
+
+def test_names_of_one_server_come_to_one_gate_before_anything_is_sent(opened: Callable[..., Floor]) -> None:
+    floor = opened(**{"a.x.org": ONE, "b.x.org": ONE, "c.y.org": OTHER})
+
+    async def steps() -> None:
+        floor.place("a.x.org", "b.x.org", "c.y.org", "b.x.org:8080")
+        assert floor.bench.take(T0) is None, "no address is known yet"
+        await floor.settled()
+
+    in_loop(steps)
+    assert waiting(floor) in ({name: 3, "c.y.org": 1} for name in ("a.x.org", "b.x.org", "b.x.org:8080"))
+
+
+def test_a_name_that_is_not_found_waits_at_its_own_gate(opened: Callable[..., Floor]) -> None:
+    floor = opened()
+
+    async def steps() -> None:
+        floor.place("nowhere.org")
+        await floor.settled()
+
+    in_loop(steps)
+    assert waiting(floor) == {"nowhere.org": 1}
+
+
+def test_what_has_no_host_goes_to_no_servers_gate(opened: Callable[..., Floor]) -> None:
+    floor = opened()
+    floor.placer.place(DueLink(id=1, url="mailto:x", host=""), Lane.LINK)
+    assert waiting(floor) == {"": 1}
+
+
+def test_strangers_part_once_they_are_too_many(opened: Callable[..., Floor]) -> None:
+    """The fifth registered domain at one address: each host has its own gate from then on, after one full delay."""
+    hosts = [f"www.site{number}.org" for number in range(5)]
+    floor = opened(**dict.fromkeys(hosts, ONE))
+    regrouped: list[None] = []
+    floor.placer.regrouped = lambda: regrouped.append(None)
+
+    async def steps() -> None:
+        floor.place(*hosts[:4])
+        await floor.settled()
+        assert list(waiting(floor).values()) == [4]
+        floor.place(hosts[4])
+        await floor.settled()
+
+    in_loop(steps)
+    assert waiting(floor) == dict.fromkeys(hosts, 1)
+    assert len(regrouped) == 1
+    assert {gate.wake for gate in floor.bench.gates.values()} == {T0 + 1.0}
+
+
+def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None:
+    floor = opened(**{"a.x.org": ONE, "c.y.org": OTHER})
+
+    async def steps() -> None:
+        floor.place("a.x.org", "c.y.org", "a.x.org")
+        await floor.settled()
+
+    in_loop(steps)
+    taken = floor.bench.take(T0)
+    assert taken is not None
+    group = '[[policy]]\nname = "g"\nhosts = ["*.org"]\ndelay = 4\ngroup = true\n'
+    floor.session.policies = policies(group)
+    read_robots_of(floor.session.robots, "c.y.org", "User-agent: *\nCrawl-delay: 6\n", T0)
+    floor.placer.regroup()
+    gate = floor.bench.gates["policy g"]
+    assert len(gate) == 2
+    assert (gate.delay, gate.wake) == (6.0, T0 + 6.0)
+    assert taken[0].place is Place.IN_FLIGHT
+    floor.session.policies = policies("")
+    floor.placer.regroup()
+    assert sum(waiting(floor).values()) == 2
+    assert "policy g" not in waiting(floor)
+
+
+def test_tasks_keep_their_lanes_and_clocks_when_they_move(opened: Callable[..., Floor]) -> None:
+    rule = '[[policy]]\nname = "c"\ncollections = ["north"]\ndelay = 9\n'
+    floor = opened(rule)
+    floor.keeper.learn("a.x.org", (ONE,))
+    floor.keeper.learn("b.x.org", (OTHER,))
+    meta: dict[str, Any] = {"host": "b.x.org", "clocks": (("collection north", 9.0),)}
+    floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)), Lane.LINK)
+    floor.placer.place(Request("http://b.x.org/", meta=meta), Lane.HOP)
+    floor.placer.regroup()
+    first = floor.bench.take(T0 + 1)
+    assert first is not None
+    assert floor.bench.take(T0 + 9.9) is None, "one clock for both, whatever they are"
+    assert floor.bench.take(T0 + 10) is not None
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("a.org", "a.org"),
+        ("a.org:8080", "a.org"),
+        ("192.0.2.1:80", "192.0.2.1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:8080", "2001:db8::1"),
+    ],
+)
+def test_dns_name(host: str, name: str) -> None:
+    assert dns_name(host) == name
