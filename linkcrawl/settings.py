@@ -74,6 +74,8 @@ EXTENSIONS = {
     "linkcrawl.extensions.stats.CoreStats": 0,
     "scrapy.extensions.logstats.LogStats": None,  # progress says more
     "scrapy.extensions.telnet.TelnetConsole": None,
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "linkcrawl.extensions.feeds.FeedExporter": 0,
     "linkcrawl.extensions.progress.Progress": 0,
 }
 ITEM_PIPELINES = {"linkcrawl.pipelines.records.RecordsPipeline": 900}

@@ -17,6 +17,7 @@ from scrapy.spiderloader import get_spider_loader
 from w3lib.url import file_uri_to_path
 
 from linkcrawl.config import ConfigError
+from linkcrawl.extensions.feeds import feed_failed
 from linkcrawl.session import Session
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from linkcrawl.stores import StoreError
@@ -51,7 +52,8 @@ class Command(CrawlCommand):
         super().run(args, opts)
         assert self.crawler_process is not None
         if self.exitcode == 0 and args[:1] == [ResourceProxies.name]:
-            self.exitcode = EXIT.get(self._crawler.stats.get_value("finish_reason"), 1)
+            stats = self._crawler.stats
+            self.exitcode = EXIT.get(stats.get_value("finish_reason"), 1) or int(feed_failed(stats))
 
 
 def _check_spider(settings: BaseSettings, args: list[str]) -> None:

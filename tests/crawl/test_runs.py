@@ -125,3 +125,15 @@ def test_a_feed_on_standard_output(site: RunningSite, crawler: Crawler) -> None:
     crawl = crawler.run("-a", seeds, "-O", "-:jsonl")
     assert crawl.status == 0
     assert len(crawl.stdout.splitlines()) == len(urls)
+
+
+@pytest.mark.parametrize("length", [1, 9000], ids=["at its end", "on the way"])
+def test_a_feed_that_could_not_be_written_is_told(site: RunningSite, crawler: Crawler, length: int) -> None:
+    """/dev/full is a disk that is full; what is longer than a buffer meets it at once."""
+    urls = [site.url(healthy(host), "/" + "x" * length) for host in range(HOSTS)]
+    crawl = crawler.run("-a", f"seeds={crawler.seeds(urls)}", "-O", "/dev/full:jsonl")
+    assert crawl.status == 1
+    assert "No space left on device" in crawl.stderr
+    assert crawl.stderr.count("scrapy export has all records") == (length > 1)
+    assert Counter(record["url"] for record in crawler.kept()) == Counter(urls)
+    assert Counter(record["url"] for record in crawl.records) <= Counter(urls)
