@@ -72,6 +72,7 @@ EXTENSIONS = {
     "linkcrawl.politeness.throttle.AutoThrottle": 0,
     "scrapy.extensions.corestats.CoreStats": None,
     "linkcrawl.extensions.stats.CoreStats": 0,
+    "linkcrawl.extensions.collector.Collector": 0,
     "scrapy.extensions.logstats.LogStats": None,  # progress says more
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
