@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import pymongo
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
@@ -20,6 +21,9 @@ from linkcrawl.stores.mongo_summary import summary
 from linkcrawl.stores.mongo_writing import Writer, thin
 from linkcrawl.stores.rows import text
 from linkcrawl.stores.summary import Summary
+
+#: Seconds for what reads all records, instead of the URL's `socketTimeoutMS`.
+PATIENT = 3600.0
 
 
 class MongoStore:
@@ -114,7 +118,7 @@ class MongoStore:
             return self._writer.withdraw(link_ids, since, reason, error, now)
 
     def thin(self, since: float, until: float) -> int:
-        with faults(self._where):
+        with faults(self._where), pymongo.timeout(PATIENT):
             self._check_claim()
             return thin(self._database["records"], since, until)
 
@@ -156,7 +160,7 @@ class MongoStore:
             return {found["_id"]: order_of(found) for found in self._database["orders"].find()}
 
     def summary(self, now: float, top: int = 100) -> Summary:
-        with faults(self._where):
+        with faults(self._where), pymongo.timeout(PATIENT):
             return summary(self._database, now, top)
 
     def records(self, query: Query = Query()) -> Iterator[Record]:

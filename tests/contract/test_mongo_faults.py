@@ -121,6 +121,20 @@ def test_a_server_that_is_only_slow_is_waited_for(server: Mongod, url: str) -> N
     history_is_whole(url, 1)
 
 
+@pytest.mark.parametrize("question", ["summary", "thin"])
+def test_what_reads_everything_may_take_longer_than_an_answer(server: Mongod, url: str, question: str) -> None:
+    store = open_store(url)
+    store.add([entry(1)])
+    store.finish(batch_of(links(store), 0))
+    server.fail(["aggregate"], 2, blockConnection=True, blockTimeMS=2000)  # twice: the driver reads again by itself
+    for _ in range(2):
+        if question == "summary":
+            assert store.summary(11.0).books.records == 1
+        else:
+            assert store.thin(0.0, 1e9) == 0
+    store.close()
+
+
 #: Names and numbers of the server's: https://github.com/mongodb/mongo/blob/v6.0/src/mongo/base/error_codes.yml
 STATES = {
     "OutOfDiskSpace": 14031,
