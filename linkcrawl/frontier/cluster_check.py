@@ -70,7 +70,7 @@ def read_travelling(text: str) -> Travelling:
     """The check of a JSON text. Raises UnreadableHop."""
     try:
         found: Travelling = _converter.loads(text, Travelling)
-    except (ValueError, cattrs.BaseValidationError) as fault:
+    except (ValueError, AttributeError, cattrs.BaseValidationError) as fault:
         raise UnreadableHop(f"not a travelling check: {text[:80]!r}") from fault
     if found.version != VERSION or found.check.ask is None:
         raise UnreadableHop(f"a travelling check of version {found.version}; {VERSION} would work")

@@ -1,0 +1,219 @@
+"""What workers share in Redis: leases, hand-overs, clocks. A real Redis; each test has keys of its own generation."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import redis as sync_redis
+
+from linkcrawl.frontier.cluster_ledger import PREFIX, Given, Ledger, Lost
+from tests.contract.test_servers import server
+
+LEASE = 0.6
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A database of its own on the test server: nobody else resets its generation."""
+    url = f"{server('TEST_REDIS_URL')}/9"
+    with sync_redis.Redis.from_url(url) as client:
+        client.flushdb()
+        yield url
+        client.flushdb()
+
+
+def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: float = LEASE) -> None:
+    """Run an act with so many workers that have joined."""
+
+    async def main() -> None:
+        ledgers = [Ledger.connect(url, lease) for _ in range(workers)]
+        try:
+            for ledger in ledgers:
+                await ledger.join({"pid": 1}, "p")
+            await act(*ledgers)
+        finally:
+            for ledger in ledgers:
+                await ledger.close()
+
+    asyncio.run(main())
+
+
+async def standings(ledger: Ledger, *gates: str, looked: float = 0.0, **how: Any) -> list[str]:
+    return [taken.standing for taken in await ledger.take([(gate, looked) for gate in gates], **how)]
+
+
+def test_a_gate_has_one_holder(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        assert await standings(one, "a", "b") == ["taken", "taken"]
+        assert await standings(other, "a", "b", "c") == ["held", "held", "taken"]
+        assert await standings(one, "a", "c") == ["mine", "held"]
+
+    run(url, act)
+
+
+def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        (first,) = await one.take([("a", 0.0)])
+        assert first.wait is None  # nobody knows what was before
+        await one.give([Given(gate="a", wait=5.0, done=False)])
+        (second,) = await other.take([("a", 0.0)])
+        assert second.standing == "taken"
+        assert second.wait is not None
+        assert 4.0 < second.wait <= 5.0
+
+    run(url, act, lease=5.0)
+
+
+def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        await one.flying({"a": "link"})
+        for _ in range(4):
+            await asyncio.sleep(LEASE / 3)
+            await other.beat(busy=True, load=0, policies="p")
+        with pytest.raises(Lost):
+            await one.beat(busy=True, load=1, policies="p")
+        (taken,) = await other.take([("a", 0.0)])
+        assert (taken.standing, taken.wait, taken.deaths) == ("taken", None, {"link": 1})
+        with pytest.raises(Lost):  # whoever has lost its session changes nothing
+            await one.give([Given(gate="a", wait=0.0, done=True)])
+
+    run(url, act)
+
+
+def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str) -> None:
+    async def act(one: Ledger) -> None:
+        before = time.monotonic()
+        await one.beat(busy=True, load=0, policies="p")
+        assert before < one.deadline < before + 5.0 - 0.9
+
+    run(url, act, workers=1, lease=5.0)
+
+
+def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        await one.give([Given(gate="a", wait=0.0, done=True)])
+        assert await standings(other, "a") == ["empty"]
+        assert await standings(other, "a", looked=time.time() + 3600) == ["taken"]
+
+    run(url, act)
+
+
+def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        await other.send("a", "hop 1", "home", "token 1")
+        beat = await one.beat(busy=True, load=1, policies="p")
+        assert beat.bells == ("a",)
+        assert await one.collect(["a"]) == (["hop 1"], [])
+        await other.send("a", "hop 2", "home", "token 2")
+        await one.give([Given(gate="a", wait=0.0, done=True)])
+        assert await other.waited_for(10) == ["a"]
+        (taken,) = await other.take([("a", 0.0)])
+        assert (taken.standing, taken.hops) == ("taken", ("hop 2",))
+        assert await other.waited_for(10) == []
+
+    run(url, act, lease=5.0)
+
+
+def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.send("far", "hop", "home", "token")
+        (home,) = await other.take([("home", 0.0)])
+        assert home.out == ("token",)
+        assert await one.out([("home", "token")], [("home", "token"), ("home", "another")]) == ([True], [True, False])
+        await one.out([], [], [("home", "token")])
+        assert await one.out([("home", "token")], [("home", "token")]) == ([False], [False])
+
+    run(url, act, lease=5.0)
+
+
+def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
+    async def act(one: Ledger, other: Ledger, third: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        assert await standings(other, "a", wanted=True) == ["held"]
+        assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
+        assert await one.collect(["a"]) == ([], ["a"])
+        await one.give([Given(gate="a", wait=0.0, done=False)])
+        assert await standings(third, "a") == ["held"]
+        assert await standings(other, "a", wanted=True) == ["taken"]
+
+    run(url, act, workers=3, lease=5.0)
+
+
+def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live_there(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        museum = [("a.museum", "museum.org", "192.0.2.1"), ("b.museum", "museum.org", "192.0.2.1")]
+        assert await one.place(museum, 2) == {"a.museum": "a.museum", "b.museum": "a.museum"}
+        assert await other.place([museum[1]], 2) == {"b.museum": "a.museum"}
+        assert await other.places(["b.museum", "new"]) == {"b.museum": "a.museum"}
+        cdn = [(f"{n}.org", f"{n}.org", "192.0.2.2") for n in range(4)]
+        placed = await other.place(cdn, 2)
+        assert placed == {"0.org": "0.org", "1.org": "0.org", "2.org": "2.org", "3.org": "3.org"}
+        assert await one.place([("nowhere", "nowhere", "")], 2) == {"nowhere": "nowhere"}
+
+    run(url, act, lease=5.0)
+
+
+def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        now = time.time()
+        slow, quick = ("slow", 0.4, 0), ("quick", 0.0, 0)
+        assert 0.3 < await one.grant([slow], now) <= 0.4  # unknown: one full delay
+        await asyncio.sleep(0.45)
+        assert await one.grant([slow, quick], now) == 0
+        assert await other.grant([slow], now) > 0  # not until the first has begun
+        assert await other.grant([quick, slow], now) > 0
+        await one.struck([("slow", 0.4), ("quick", 0.0)], now, begun=True)
+        assert 0.3 < await other.grant([slow], now) <= 0.4
+        await asyncio.sleep(0.45)
+        assert await other.grant([slow], now) == 0
+        await other.struck([("slow", 0.4)], now, begun=False)  # it did not begin after all
+        assert await one.grant([slow], now) == 0
+
+    run(url, act, lease=5.0)
+
+
+def test_a_clock_has_its_number_a_day(url: str) -> None:
+    async def act(one: Ledger) -> None:
+        now = time.time()
+        for granted in (True, True, False):
+            assert (await one.grant([("c", 0.0, 2)], now) == 0) is granted
+            await one.struck([("c", 0.0)], now, begun=True)
+
+    run(url, act, workers=1, lease=5.0)
+
+
+def test_workers_with_other_policies_are_noticed(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        assert (await one.beat(busy=False, load=3, policies="p")).agreed
+        await other.beat(busy=True, load=2, policies="q")
+        beat = await one.beat(busy=False, load=3, policies="p")
+        assert (beat.agreed, beat.others, beat.busy, beat.load) == (False, 1, 1, 2)
+        await other.leave()
+        assert (await one.beat(busy=False, load=3, policies="p")).others == 0
+
+    run(url, act, lease=5.0)
+
+
+def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        await one.give([Given(gate="a", wait=0.0, done=False)])
+        with sync_redis.Redis.from_url(url) as client:
+            client.script_flush()  # what a restart leaves of scripts, with all its data back
+            with pytest.raises(Lost):
+                await other.beat(busy=True, load=0, policies="p")
+            with pytest.raises(Lost):
+                await one.beat(busy=True, load=0, policies="p")
+            await one.join({}, "p")
+            (taken,) = await one.take([("a", 0.0)])
+            assert (taken.standing, taken.wait) == ("taken", None)
+            assert client.get(f"{PREFIX}generation") == one.generation.encode()
+
+    run(url, act, lease=5.0)

@@ -1,0 +1,177 @@
+"""A cluster for tests: a Redis that can be stopped and started, a database of MongoDB, and workers in folders of their
+own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from attrs import define, field
+
+from linkcrawl.stores import Query, open_store
+from scripts.servers import ALL, ServerMissing, find
+from tests.contract.mongodb import database, server_url
+from tests.crawl.harness import Crawler, Running, environment, until
+from tests.crawl.measures import too_close
+from tests.site.client import Request
+
+FAULTY = Path(__file__).parent / "faulty"
+
+#: Short, so that faults are over soon; a beat is half a second.
+LEASE = 4.0
+SETTINGS: Mapping[str, str] = {"LINKCRAWL_LEASE": f"{LEASE:g}", "DOWNLOAD_DELAY": "0.4", "LINKCRAWL_PATIENCE": "20"}
+
+
+@define
+class RedisServer:
+    """A Redis of a test's own, at a port that it keeps over restarts."""
+
+    program: str
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port, decode_responses=True)
+
+    def start(self) -> None:
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
+        with (self.folder / "redis.log").open("ab") as log:
+            self.process = subprocess.Popen([self.program, *arguments], stdout=log, stderr=log)
+        until(self._answers, "Redis answers")
+
+    def stop(self, *, keep: bool = False) -> None:
+        """`keep`: with its data, as they are now."""
+        assert self.process is not None
+        if keep:
+            self.client.save()
+        self.process.kill()
+        self.process.wait(10)
+        if not keep:
+            (self.folder / "dump.rdb").unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        with suppress(redis.RedisError):
+            return bool(self.client.ping())
+        return False
+
+
+@contextmanager
+def running_redis(folder: Path) -> Iterator[RedisServer]:
+    (server,) = [each for each in ALL if each.program == "redis-server"]
+    try:
+        program = find(server)
+    except ServerMissing as lack:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(lack))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    made = RedisServer(program=program, folder=folder, port=port)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@define
+class Cluster:
+    """Workers of one store."""
+
+    folder: Path
+    redis: RedisServer
+    store: str
+    settings: dict[str, str] = field(factory=dict)
+    workers: list[Running] = field(factory=list)
+
+    def crawler(self, name: str) -> Crawler:
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        given = {"LINKCRAWL_STORE": self.store, "LINKCRAWL_FRONTIER": self.redis.url, **SETTINGS, **self.settings}
+        return Crawler(folder=folder, settings=given)
+
+    def seed(self, seeds: Iterable[str | Mapping[str, object]]) -> None:
+        crawler = self.crawler("seeding")
+        path = crawler.seeds(seeds)
+        subprocess.run(crawler.command("seed", str(path)), cwd=crawler.folder, env=environment(), check=True)
+
+    def start(self, *arguments: str, clock_off: float = 0.0, poison: bool = False) -> Running:
+        crawler = self.crawler(f"worker{len(self.workers)}")
+        feed = crawler.folder / "feed.jsonl"
+        command = crawler.command("crawl", "resourceproxies", "-O", feed.name, *arguments)
+        faults = {"TEST_CLOCK_OFF": str(clock_off), **({"TEST_POISON": "/deadly"} if poison else {})}
+        path = {"PYTHONPATH": os.pathsep.join([str(FAULTY), environment()["PYTHONPATH"]])}
+        running = Running(command, environment() | path | faults, crawler.folder, feed)
+        self.workers.append(running)
+        return running
+
+    def kept(self) -> Counter[str]:
+        """How many records there are of each URL, over all time."""
+        return Counter(record["url"] for record in self.records())
+
+    def records(self) -> list[dict[str, Any]]:
+        """All records, over all time."""
+        with closing(open_store(self.store)) as store:
+            return [record.row() for record in store.records(Query(history=True))]
+
+    def audit(self) -> subprocess.CompletedProcess[str]:
+        """`scrapy audit` over the logs of all workers."""
+        logs = [str(path) for path in sorted(self.folder.glob("worker*/audit.jsonl"))]
+        crawler = self.crawler("seeding")
+        command = crawler.command("audit", *logs)
+        return subprocess.run(command, cwd=crawler.folder, env=environment(), capture_output=True, text=True)
+
+    def judge(self, urls: Iterable[str], requests: list[Request], delay: float = 0.4) -> None:
+        """Every link recorded once, no gap undercut: by the server's log, and by our own of all workers."""
+        assert self.kept() == Counter(urls)
+        assert too_close(requests, delay) == []
+        proof = self.audit()
+        assert proof.returncode == 0, proof.stdout + proof.stderr
+
+    def end(self, *alive: Running, limit: float = 60.0) -> None:
+        """Wait for these workers, which must end by themselves."""
+        deadline = time.monotonic() + limit
+        for running in alive:
+            ended = running.wait(max(1.0, deadline - time.monotonic()))
+            assert ended.status == 0, ended.stderr[-3000:]
+
+    def kill(self) -> None:
+        for running in self.workers:
+            if not running.ended:
+                with suppress(ProcessLookupError):
+                    running.signal(signal.SIGCONT)
+            running.kill()
+
+
+@contextmanager
+def running_cluster(folder: Path, **settings: str) -> Iterator[Cluster]:
+    with running_redis(folder) as server, database(server_url()) as store:
+        cluster = Cluster(folder=folder, redis=server, store=store, settings=settings)
+        try:
+            yield cluster
+        finally:
+            cluster.kill()
+
+
+def holders(server: RedisServer) -> Counter[str]:
+    """How many gates each session leases, as Redis has it."""
+    client = server.client
+    generation = client.get("{linkcrawl}:generation")
+    return Counter(client.hvals(f"{{linkcrawl}}:{generation}:gates"))

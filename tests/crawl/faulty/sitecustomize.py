@@ -1,0 +1,34 @@
+"""Faults of a worker's own machine, for tests: Python imports this at its start where it is on the path.
+
+TEST_CLOCK_OFF: seconds that its clock is wrong by. TEST_POISON: a path whose answer kills the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+_off = float(os.environ.get("TEST_CLOCK_OFF", "0"))
+_poison = os.environ.get("TEST_POISON")
+
+if _off:
+    _right = time.time
+    time.time = lambda: _right() + _off
+
+if _poison:
+    import asyncio
+
+    from linkcrawl.network.answer import Answer, AnswerReader
+    from linkcrawl.network.connection import Connection, Fault
+
+    _ask = Connection.ask
+
+    async def _die_of_poison(self: Connection, request: bytes, reader: AnswerReader) -> Answer | Fault:
+        answer = await _ask(self, request, reader)
+        if _poison.encode() in request:
+            await asyncio.sleep(0.1)  # as a parser that eats up all memory would take
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    Connection.ask = _die_of_poison  # type: ignore[method-assign]

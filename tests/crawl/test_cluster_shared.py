@@ -1,0 +1,121 @@
+"""What workers share besides gates: clocks of collections, gates of groups, seeds that are pushed, and what a cluster
+refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.crawl.cluster_kit import holders, running_cluster, running_redis
+from tests.crawl.harness import Crawler, environment, until
+from tests.crawl.measures import LATE, pages
+from tests.site.client import RunningSite, running_site
+from tests.site.crowds import healthy
+
+POLICIES = """
+[[policy]]
+name = "collection"
+collections = ["slow"]
+delay = 0.5
+
+[[policy]]
+name = "group"
+hosts = ["127.31.8.*", "127.31.9.*", "127.31.10.*", "127.31.11.*"]
+delay = 0.4
+group = true
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[RunningSite]:
+    with running_site(tmp_path, hosts=12, after=0.02) as site:
+        yield site
+
+
+def test_clocks_and_groups_hold_over_all_workers(tmp_path: Path, site: RunningSite) -> None:
+    policies = tmp_path / "policies.toml"
+    policies.write_text(POLICIES)
+    slow = [
+        {"url": site.url(healthy(host), f"/slow{page}"), "collection": "slow"} for host in range(8) for page in (1, 2)
+    ]
+    grouped = [{"url": site.url(healthy(host), f"/{page}")} for host in range(8, 12) for page in range(6)]
+    with running_cluster(tmp_path, LINKCRAWL_POLICIES=str(policies)) as cluster:
+        cluster.seed([*slow, *grouped])
+        workers = [cluster.start(), cluster.start()]
+        cluster.end(*workers)
+        requests = site.requests()
+        cluster.judge([seed["url"] for seed in [*slow, *grouped]], requests)
+    asked = [request for request in pages(requests) if "slow" in request.target]
+    assert min(later.started - first.started for first, later in pairwise(asked)) > 0.5 - LATE
+    group = [request for request in requests if request.host.split(".")[2] in ("8", "9", "10", "11")]
+    assert min(later.started - first.started for first, later in pairwise(group)) > 0.4 - LATE
+
+
+def test_pushed_seeds_are_taken_up_while_workers_run(tmp_path: Path, site: RunningSite) -> None:
+    urls = [site.url(healthy(host), f"/{page}") for host in range(4) for page in range(2)]
+    with running_cluster(tmp_path) as cluster:
+        workers = [cluster.start("-a", "continuous=1"), cluster.start("-a", "continuous=1")]
+        client = cluster.redis.client
+        until(lambda: cluster.redis.client.exists("{linkcrawl}:generation"), "they have joined")
+        pushed = [json.dumps({"url": url, "collection": "pushed"}) if n % 2 else url for n, url in enumerate(urls)]
+        client.lpush("resourceproxies:start_urls", *pushed, "no address at all", '{"url": 7}')
+        until(lambda: len(cluster.kept()) == len(urls), "all of them are checked", 30)
+        assert client.llen("resourceproxies:start_urls") == 0
+        until(lambda: client.llen("resourceproxies:rejects") == 2, "the rejects are told")
+        assert {json.loads(row)["text"] for row in client.lrange("resourceproxies:rejects", 0, -1)} == {
+            "no address at all",
+            '{"url": 7}',
+        }
+        for worker in workers:
+            worker.signal(signal.SIGINT)
+        assert [worker.wait(20).status for worker in workers] == [130, 130]
+        cluster.judge(urls, site.requests())
+        assert holders(cluster.redis) == {}
+
+
+def crawl(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    command = Crawler(folder=folder).command("crawl", "resourceproxies", settings=settings)
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
+
+
+def test_sqlite_is_refused(tmp_path: Path) -> None:
+    ended = crawl(tmp_path, LINKCRAWL_FRONTIER="redis://127.0.0.1:1/0")
+    assert ended.returncode == 2
+    assert "LINKCRAWL_STORE" in ended.stderr
+    assert "mongodb://HOST:PORT/DB would work" in ended.stderr
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "http://127.0.0.1/", "redis", "redis://127.0.0.1:1/x"])
+def test_a_redis_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
+    store = os.environ.get("TEST_MONGODB_URL", "mongodb://127.0.0.1:1") + "/linkcrawl_test_refused"
+    ended = crawl(tmp_path, LINKCRAWL_FRONTIER=url, LINKCRAWL_STORE=store)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("linkcrawl: LINKCRAWL_FRONTIER: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_crawl_alone_and_a_cluster_exclude_each_other(tmp_path: Path, site: RunningSite) -> None:
+    with running_cluster(tmp_path) as cluster:
+        cluster.start("-a", "continuous=1")
+        until(lambda: cluster.redis.client.exists("{linkcrawl}:generation"), "it has joined")
+        alone = crawl(tmp_path, LINKCRAWL_STORE=cluster.store)
+        assert alone.returncode == 2
+        assert "another crawl" in alone.stderr
+
+
+def test_the_redis_of_a_test_comes_back_with_its_data(tmp_path: Path) -> None:
+    with running_redis(tmp_path) as server:
+        server.client.set("kept", "1")
+        server.stop(keep=True)
+        server.start()
+        assert server.client.get("kept") == "1"
+        server.stop()
+        server.start()
+        assert server.client.get("kept") is None
