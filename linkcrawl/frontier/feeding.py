@@ -64,12 +64,22 @@ class Feeder:
         else:
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
+    @property
+    def again_at(self) -> float:
+        """When the first link that a rule has had passed over has its time."""
+        return self._queue.again_at
+
+    def reconsider(self) -> None:
+        """Policies have changed: look at what was passed over, too."""
+        self._queue.reconsider()
+        self.look()
+
     async def look_now(self) -> None:
         """The first look, before anything is handed out."""
         began = self._session.now()
         backlog = await self._session.worker.call(self._queue.backlog, self._session.store)
         self.look_took, self.looked_at = self._session.now() - began, began
-        for queue in self._queue.refresh(backlog):
+        for queue in self._queue.refresh(backlog, self._session.now()):
             self.hungry(queue)
 
     def clear(self) -> None:

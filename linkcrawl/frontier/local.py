@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from math import inf
 
 from attrs import define, field
 
@@ -17,8 +18,8 @@ HOSTS_A_CALL = 200
 
 @define(eq=False)
 class HostQueue:
-    """A host's due links: how many are left in the store, where reading goes on, which are out, and how many
-    were passed over since the last look because a rule says that it is not their time."""
+    """A host's due links: how many are left in the store, where reading goes on, which are out, how many were passed
+    over because a rule says that it is not their time, and when it is the first one's (`again_at`)."""
 
     host: str
     due: int = 0
@@ -26,6 +27,7 @@ class HostQueue:
     drained: bool = False
     out: set[int | str] = field(factory=set)
     passed_over: int = 0
+    again_at: float = inf
 
     @property
     def held(self) -> int:
@@ -60,15 +62,17 @@ class LocalQueue:
         """Runs in the store's thread: what is due now."""
         return store.backlog(self._due_before(), self._narrow)
 
-    def refresh(self, backlog: Iterable[HostBacklog]) -> list[HostQueue]:
+    def refresh(self, backlog: Iterable[HostBacklog], now: float) -> list[HostQueue]:
         """Take in what is due; the hosts that have links to fetch which they hadn't before."""
         grown, found = [], set()
         for line in backlog:
             found.add(line.host)
             queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
             queue.due = max(0, line.due - queue.held)
+            if queue.drained and now >= queue.again_at:
+                queue.passed_over, queue.again_at = 0, inf
             if queue.drained and queue.due > queue.passed_over:
-                queue.passed_over = 0
+                queue.passed_over, queue.again_at = 0, inf
                 queue.drained = False
                 queue.after = None
                 grown.append(queue)
@@ -100,12 +104,26 @@ class LocalQueue:
         queue.after = links[-1] if links else queue.after
         return new
 
-    def pass_over(self, link: DueLink) -> None:
-        """Hand the link back: it stays due, and is not met again before the next look."""
+    def pass_over(self, link: DueLink, until: float = inf) -> None:
+        """Hand the link back: it stays due, and is not met again before a look after `until`, or when policies have
+        changed, or others have come due there."""
         self.forget(link.id)
-        self.hosts[link.host].passed_over += 1
+        queue = self.hosts[link.host]
+        queue.passed_over += 1
+        queue.again_at = min(queue.again_at, until)
         if self._left is not None:
             self._left += 1
+
+    @property
+    def again_at(self) -> float:
+        """When the first link that was passed over has its time."""
+        return min((queue.again_at for queue in self.hosts.values()), default=inf)
+
+    def reconsider(self) -> None:
+        """Policies have changed: what was passed over may go now."""
+        for queue in self.hosts.values():
+            if queue.passed_over:
+                queue.again_at = -inf
 
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored (or was lost): it is not out any more."""

@@ -256,8 +256,9 @@ class Scheduler(BaseScheduler):
         """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the
         link stays due, and is met again at the next look."""
         applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-        if applied.paused_by is not None or applied.open_at(now) > now:
-            self.queue.pass_over(link)
+        opens = inf if applied.paused_by is not None else applied.open_at(now)
+        if opens > now:
+            self.queue.pass_over(link, opens)
             return None
         self.feeder.under_way += 1
         begun = self._spider.begin(link, applied)

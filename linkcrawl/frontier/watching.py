@@ -116,7 +116,7 @@ class Watch:
         if now < self._looked + LEAST_BETWEEN + LOOKS_COST * self._feeder.look_took:
             return
         revision = await session.worker.call(store.revision)
-        if revision != self._revision or now >= self._next_due:
+        if revision != self._revision or now >= min(self._next_due, self._feeder.again_at):
             self._revision, self._looked = revision, now
             self._feeder.look()
             next_due = await session.worker.call(store.next_due_at, now)
@@ -132,7 +132,7 @@ class Watch:
             logger.info("Policies read anew: %d rules", len(read.rules))
             self._session.policies = read
             self._placer.regroup()
-            self._feeder.look()
+            self._feeder.reconsider()
             self._session.nudge()
 
     async def _take_orders(self) -> None:

@@ -20,7 +20,9 @@ from tests.site.manners import where
 #: Seconds within which an edit or an order acts (the contract's), and seconds that are looked at after that.
 ACTS, LOOKED = 5.0, 5.0
 
-#: One host is slowed down, and another comes to a group while a request to it hangs.
+#: A collection is paused at first.
+BEFORE = '[[policy]]\nname = "later"\ncollections = ["later"]\npaused = true\n'
+#: Then it may go, one host is slowed down, and another comes to a group while a request to it hangs.
 EDITED = """
 [[policy]]
 name = "slower"
@@ -55,13 +57,14 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("live")
     policies = folder / "policies.toml"
-    policies.write_text("")
+    policies.write_text(BEFORE)
     settings = {"LINKCRAWL_POLICIES": "policies.toml", "LINKCRAWL_TIMEOUT": "60"}
     crawler = Crawler(folder=folder, settings=settings)
     with running_site(folder, table="manners") as site:
         names = ["edited"] * 200 + ["ordered"] * 200 + ["hanging"] * 3
-        seeds = crawler.seeds(site.url(where(name), f"/{number}") for number, name in enumerate(names))
-        with crawler.running("-a", f"seeds={seeds}") as running:
+        links = [{"url": site.url(where(name), f"/{number}")} for number, name in enumerate(names)]
+        links += [{"url": site.url(where("eleven"), f"/{number}"), "collection": "later"} for number in range(3)]
+        with crawler.running("-a", f"seeds={crawler.seeds(links)}") as running:
             until(lambda: asked(site, "edited") and asked(site, "ordered"), "both are asked")
             until(lambda: shown(crawler, site, "hanging")["state"] == "in flight", "what hangs is seen")
             in_flight = json.loads(command(crawler, "hosts", "list", "--format", "json").stdout)
@@ -107,6 +110,11 @@ def test_an_edited_policy_acts(scene: Scene) -> None:
     assert len(mine) >= 4
     assert min(second.started - first.started for first, second in pairwise(mine)) >= 2.0 - LATE
     assert len(scene.between("edited", 0, scene.changed_at)) > 5, "it went quicker before"
+
+
+def test_what_a_policy_paused_goes_when_it_is_edited(scene: Scene) -> None:
+    assert scene.between("eleven", 0, scene.changed_at) == []
+    assert len(scene.between("eleven", scene.changed_at, scene.changed_at + ACTS + 1)) == 3
 
 
 def test_a_broken_policy_file_changes_nothing_and_is_told(scene: Scene) -> None:
