@@ -66,9 +66,9 @@ def test_entry(url: str, kept: str, host: str) -> None:
 
 def test_counts_and_rejects_of_several_sources(tmp_path: Path, rejects: Path) -> None:
     first, second = tmp_path / "1.txt", tmp_path / "2.jsonl"
-    first.write_text("http://a.example/\nno url\nhttp://A.example/#x\n")
+    first.write_text("http://a.example/\nno url\nhttp://A.example/\n")
     second.write_text(
-        '{"url": "http://a.example"}\n{"url": "http://me:secret@b.example/", "priority": "x"}\n{"url": "ftp://c/"}'
+        '{"url": "http://a.example:80/"}\n{"url": "http://me:secret@b.example/", "priority": "x"}\n{"url": "ftp://c/"}'
     )
     store = MemoryStore()
     seen: list[Counts] = []
