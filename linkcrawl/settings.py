@@ -94,4 +94,9 @@ LOG_LEVEL = "INFO"
 LOG_FORMATTER = "linkcrawl.logs.LogFormatter"
 FEED_EXPORT_FIELDS = list(RECORD_FIELDS)
 FEED_EXPORT_ENCODING = "utf-8"
-FEED_EXPORTERS = {"csv": "linkcrawl.exports.feed.FlatCsvItemExporter"}  # hops in flat columns, no formulas
+FEED_EXPORTERS = {
+    "csv": "linkcrawl.exports.feed.FlatCsvItemExporter",  # hops in flat columns, no formulas
+    "xml": None,  # writes None and True as texts, and what strangers wrote into files that no reader takes
+    "marshal": None,  # only for the very Python that wrote them; reading a pickle runs code
+    "pickle": None,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -75,7 +75,7 @@ def take_up(
 def batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
     """The sources' seeds as batches of at most BATCH entries, for `store.add`; raises as `take_up` does, at once."""
     check_sources(names, rejects)
-    return _batches(names, rejects)
+    return batches_of((row for name in names for row in sources.read(name, leave_out=rejects)), rejects)
 
 
 def check_sources(names: Sequence[str], rejects: Path) -> None:
@@ -89,29 +89,29 @@ def check_sources(names: Sequence[str], rejects: Path) -> None:
             )
 
 
-def _batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
+def batches_of(rows: Iterable[Seed | Reject | Mark], rejects: Path) -> Iterator[Batch]:
+    """Rows as batches, as `batches` gives them."""
     log = _RejectLog(rejects)
     entries: list[Entry] = []
     size = rejected = 0
     try:
-        for name in names:
-            for row in sources.read(name, leave_out=rejects):
-                if isinstance(row, Mark):
-                    log.flush()
-                    yield Batch(entries=entries, rejected=rejected)
-                    entries, size, rejected = [], 0, 0
-                    row.stored()
-                    continue
-                if isinstance(row, Reject):
-                    log.add(row)
-                    rejected += 1
-                else:
-                    entries.append(entry(row))
-                    size += _size(row)
-                if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
-                    log.flush()
-                    yield Batch(entries=entries, rejected=rejected)
-                    entries, size, rejected = [], 0, 0
+        for row in rows:
+            if isinstance(row, Mark):
+                log.flush()
+                yield Batch(entries=entries, rejected=rejected)
+                entries, size, rejected = [], 0, 0
+                row.stored()
+                continue
+            if isinstance(row, Reject):
+                log.add(row)
+                rejected += 1
+            else:
+                entries.append(entry(row))
+                size += _size(row)
+            if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
+                log.flush()
+                yield Batch(entries=entries, rejected=rejected)
+                entries, size, rejected = [], 0, 0
         if entries or rejected:
             log.flush()
             yield Batch(entries=entries, rejected=rejected)

@@ -61,9 +61,9 @@ class ClusterScheduler(Scheduler):
         await self.cluster.start()
         await super()._open()
 
-    async def _close(self) -> None:
+    async def _close(self, reason: str) -> None:
         await self.cluster.close()
-        await super()._close()
+        await super()._close(reason)
 
     def has_pending_requests(self) -> bool:
         return super().has_pending_requests() or not self.cluster.may_end

@@ -97,7 +97,7 @@ class Scheduler(BaseScheduler):
         await self.feeder.look_now()
 
     def close(self, reason: str) -> Deferred[None]:
-        return deferred_from_coro(self._close())
+        return deferred_from_coro(self._close(reason))
 
     def has_pending_requests(self) -> bool:
         """Whether waiting makes sense: something is being fetched, or may go within the crawl's patience."""
@@ -340,7 +340,7 @@ class Scheduler(BaseScheduler):
     def _nudge(self) -> None:
         self._asker.nudge()
 
-    async def _close(self) -> None:
+    async def _close(self, reason: str) -> None:
         """Everything that waits is dropped here and stays due in the store."""
         session = self._session
         if self._timer is not None:
@@ -351,6 +351,8 @@ class Scheduler(BaseScheduler):
         try:
             await self._endings.close()
             await self.watch.remember()
+            if reason == "finished":
+                await self.watch.thin()
             await session.worker.call(session.store.mark_clean)
         except StoreLost as fault:
             logger.error("The store is lost; the next crawl will wait one full delay at every host: %s", fault)

@@ -15,6 +15,7 @@ from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.session import Session
 from linkcrawl.shown import span
 from linkcrawl.stores import StoreLost
+from linkcrawl.stores.history import oldest, stretches
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 WATCH = 2.0
 #: Looks between two times that host memory is stored.
 REMEMBER = 2
+#: Seconds between two thinnings of the history in a continuous crawl.
+THIN = 86400.0
 #: A time by which every link is due.
 EVER = 1e12
 #: Hosts whose rounds are worked out, and told of one by one.
@@ -52,6 +55,8 @@ class Watch:
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
         self._looked = self._next_due = float("-inf")
+        self._oldest: float | None = None
+        self._thinned_at: float | None = None
 
     async def start(self) -> None:
         """The orders that stand, before anything is handed out; then a look every few seconds."""
@@ -91,6 +96,24 @@ class Watch:
         if changed:
             await session.worker.call(session.store.remember, changed)
 
+    async def thin(self) -> None:
+        """Thin the history that is older than LINKCRAWL_HISTORY_DAYS, a stretch at a time: records go on being stored
+        in between."""
+        session, now = self._session, self._session.now()
+        days, store = session.config.history_days, session.store
+        if days == 0:
+            return
+        if self._oldest is None:
+            self._oldest = await session.worker.call(oldest, store)
+        if self._oldest is None:
+            return
+        removed = 0
+        for since, until in stretches(self._oldest, days, now, self._thinned_at):
+            removed += await session.worker.call(store.thin, since, until)
+        self._thinned_at = now
+        if removed:
+            logger.info("History thinned: %d records removed", removed)
+
     async def _run(self) -> None:
         count = 0
         while True:
@@ -103,6 +126,8 @@ class Watch:
                 if count % REMEMBER == 0:
                     await self.remember()
                 if self._session.arguments.continuous:
+                    if self._session.now() - (self._thinned_at or self._session.started_at) > THIN:
+                        await self.thin()
                     await self._look_for_links()
             except StoreLost as fault:  # the records pipeline tells of it
                 logger.debug("The store can't be asked: %s", fault)

@@ -43,9 +43,9 @@ _NOTHING_IN_COMMON = frozenset(
 def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
     """Verifies against `ca_bundle` (PEM), else against the system's authorities or SSL_CERT_FILE.
 
-    Raises ConfigError for a file without certificates. Two things are looser than Python's default, because every
-    browser takes them and a link that opens there isn't broken: servers without secure renegotiation (RFC 5746), and
-    certificates that miss a formality (VERIFY_X509_STRICT, on from Python 3.13).
+    Raises ConfigError for a file without certificates, or where there are none at all. Two things are looser than
+    Python's default, because every browser takes them and a link that opens there isn't broken: servers without
+    secure renegotiation (RFC 5746), and certificates that miss a formality (VERIFY_X509_STRICT, on from Python 3.13).
     """
     name, file = "LINKCRAWL_CA_BUNDLE", str(ca_bundle) if ca_bundle else None
     try:
@@ -55,11 +55,22 @@ def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
             context.load_verify_locations(file)  # OpenSSL says nothing of one that it can't use, and trusts nobody
     except (ssl.SSLError, OSError) as error:
         raise ConfigError(f"{name}: {file!r} can't be used ({error}); a file of PEM certificates would work") from None
+    if file is None and not _has_authorities(context):
+        raise ConfigError(
+            "LINKCRAWL_CA_BUNDLE: not set, and this system has no certificate authorities, so that every https link "
+            "would be untrusted; the package ca-certificates, or a file of PEM certificates, would work"
+        )
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.options |= _LEGACY_SERVER_CONNECT
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _has_authorities(context: ssl.SSLContext) -> bool:
+    """Whether anybody is trusted. OpenSSL reads those of a folder only when it needs them."""
+    folder = ssl.get_default_verify_paths().capath
+    return bool(context.cert_store_stats()["x509_ca"]) or bool(folder and os.listdir(folder))
 
 
 def of_tls_error(error: ssl.SSLError) -> Fault:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -20,25 +18,18 @@ from linkcrawl.check.procedure import Bar, Check, Done, Next, answered, barred, 
 from linkcrawl.config import ConfigError
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink, Finished
-from linkcrawl.patience import patiently
 from linkcrawl.politeness.pacing import MAX_SILENCE
 from linkcrawl.politeness.policy import Applied
 from linkcrawl.politeness.signals import retry_at
 from linkcrawl.session import Session
 from linkcrawl.sources.marks import SourceLost
+from linkcrawl.spiders.intake import Intake
 from linkcrawl.stores import StoreLost
-from linkcrawl.takeup import Batch, Counts, batches
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
-
-
-#: Seconds between two looks for due links while seeds are taken up, and for seeds that were pushed.
-LOOK = 1.0
-#: Seconds between two lines about a Redis that is away.
-REPEAT = 60.0
 
 
 class ResourceProxies(scrapy.Spider):
@@ -49,7 +40,6 @@ class ResourceProxies(scrapy.Spider):
     def __init__(self, session: Session, **given: Any):
         super().__init__(self.name)
         self.session = session
-        self.taken = Counts()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **given: Any) -> Self:
@@ -62,10 +52,7 @@ class ResourceProxies(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
         try:
-            if self.session.arguments.seeds is not None:
-                await self._take_seeds(self.session.arguments.seeds)
-            if (source := self.session.pushed_seeds) is not None:
-                await self._take_pushed(source)
+            await Intake(self.session, self._scheduler).run()
         except (ConfigError, SourceLost) as fault:
             self.logger.error("%s", fault)
             raise CloseSpider("unusable_input") from fault
@@ -73,43 +60,6 @@ class ResourceProxies(scrapy.Spider):
             raise CloseSpider("store_lost") from fault
         return
         yield  # Scrapy wants an asynchronous generator
-
-    async def _take_seeds(self, source: str) -> None:
-        """Batch by batch, read in a thread of its own and written in the store's; the crawl goes on meanwhile."""
-        session = self.session
-        looked = session.now()
-        async for batch in _read(source, session.config.rejects):
-            self.taken = self.taken.plus(batch, await patiently(session, session.store.add, batch.entries))
-            if session.now() - looked > LOOK:
-                looked = session.now()
-                self._scheduler.feeder.look()
-        self._scheduler.feeder.look()
-        self.logger.info(
-            "Seeds of %s: %d read, %d new, %d known, %d rejected%s",
-            source,
-            self.taken.read,
-            self.taken.new,
-            self.taken.known,
-            self.taken.rejected,
-            f" (they are in {session.config.rejects})" if self.taken.rejected else "",
-        )
-        if self.taken.new:
-            await self._scheduler.watch.tell_of_rounds()
-
-    async def _take_pushed(self, source: str) -> None:
-        """Seeds that are pushed to Redis while the crawl goes on, for ever."""
-        from linkcrawl.sources import pushed  # it needs the extra `redis`
-
-        session, told = self.session, float("-inf")
-        while True:
-            try:
-                if await asyncio.to_thread(pushed.waiting, source):
-                    await self._take_seeds(source)
-            except (ConfigError, SourceLost) as fault:
-                if session.now() - told > REPEAT:
-                    told = session.now()
-                    self.logger.error("%s", fault)
-            await asyncio.sleep(LOOK)
 
     @property
     def _scheduler(self) -> Scheduler:
@@ -198,10 +148,3 @@ class ResourceProxies(scrapy.Spider):
                 "verbatim_url": True,
             },
         )
-
-
-async def _read(source: str, rejects: Path) -> AsyncIterator[Batch]:
-    """The source's batches, each read in a thread."""
-    reading = batches([source], rejects)
-    while (batch := await asyncio.to_thread(next, reading, None)) is not None:
-        yield batch

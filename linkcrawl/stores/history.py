@@ -10,33 +10,39 @@ from linkcrawl.stores import Query, Store
 DAY = 86_400.0
 
 
-def stretches(oldest: float, days: float, now: float, last_run: float | None = None) -> Iterator[tuple[float, float]]:
+def stretches(
+    first_check: float, days: float, now: float, last_run: float | None = None
+) -> Iterator[tuple[float, float]]:
     """Half-open stretches of time in which each link keeps its last check only, in order; for `Store.thin`.
 
     They are the whole UTC months that ended `2 * days` ago or earlier, then the whole UTC days that ended `days` ago;
-    none where `days` is 0. `oldest`: the first check (Unix seconds). `last_run`: the `now` of a run after which
+    none where `days` is 0. `first_check`: Unix seconds. `last_run`: the `now` of a run after which
     nothing older was added: what that one has done is left away.
     """
     if days == 0:
         return
-    first = datetime.fromtimestamp(oldest, UTC)
+    first = datetime.fromtimestamp(first_check, UTC)
     begin = datetime(first.year, first.month, 1, tzinfo=UTC)
     while (end := _month_after(begin)).timestamp() <= now - 2 * days * DAY:
         if last_run is None or end.timestamp() > last_run - 2 * days * DAY:
             yield begin.timestamp(), end.timestamp()
         begin = end
     while (end := begin + timedelta(days=1)).timestamp() <= now - days * DAY:
-        if end.timestamp() > oldest and (last_run is None or end.timestamp() > last_run - days * DAY):
+        if end.timestamp() > first_check and (last_run is None or end.timestamp() > last_run - days * DAY):
             yield begin.timestamp(), end.timestamp()
         begin = end
 
 
+def oldest(store: Store) -> float | None:
+    """When the first check was made of those that are kept; None where there is none."""
+    first = next(store.records(Query(history=True)), None)
+    return None if first is None else first.checked_at
+
+
 def thin(store: Store, days: float, now: float) -> int:
     """Thin the whole history at once, when nothing else waits for the store; how many records were removed."""
-    oldest = next(store.records(Query(history=True)), None)
-    if oldest is None:
-        return 0
-    return sum(store.thin(since, until) for since, until in stretches(oldest.checked_at, days, now))
+    began = oldest(store)
+    return 0 if began is None else sum(store.thin(since, until) for since, until in stretches(began, days, now))
 
 
 def _month_after(begin: datetime) -> datetime:

@@ -284,3 +284,14 @@ def test_authorities_of_the_environment_count(monkeypatch, certificates):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates.trusted))
     subjects = [dict(part[0] for part in found["subject"]) for found in client_context().get_ca_certs()]
     assert len(subjects) == 1
+
+
+def test_a_machine_without_authorities_is_told_before_every_link_is_called_untrusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    nothing = ssl.DefaultVerifyPaths(None, None, "SSL_CERT_FILE", "", "SSL_CERT_DIR", "")
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nothing)
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda self, purpose=None: None)
+    with pytest.raises(ConfigError, match="no certificate authorities"):
+        client_context()
