@@ -21,7 +21,7 @@ from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.shown import columns, facts, tell
-from linkcrawl.stores import Store, StoreError, StoreLost, open_store
+from linkcrawl.stores import Store, StoreError, StoreLost, open_existing, open_store
 
 # Exit statuses, those of every command (docs).
 STORE_LOST = 1
@@ -57,7 +57,8 @@ class Command(ScrapyCommand):
             act, host = _asked(args, opts)
             config = config_of(self.settings)
             policies = _policies(config, act)
-            store = open_store(config.store)
+            # a host may be blocked before its first crawl
+            store = (open_store if act == "block" else open_existing)(config.store)
             try:
                 outlook = Outlook.of(store, config, policies, time.time())
                 tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts)))
