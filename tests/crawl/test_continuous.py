@@ -9,7 +9,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from attrs import evolve
+
+from linkcrawl.items import Finished, LinkState
 from linkcrawl.stores import open_store
+from tests.contract.mongodb import database, looking_at, server_url
 from tests.crawl.harness import Crawler, Running, environment, until
 from tests.site.client import RunningSite, running_site
 from tests.site.crowds import healthy
@@ -54,6 +58,7 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
             _seed(crawler, second, "second.jsonl")
             until(lambda: _asked(site, second), "seeds added by another process are asked", limit=20)
 
+            until(lambda: crawler.books().checked == len(first) + len(second), "their records are stored")
             with closing(open_store(crawler.store_url)) as store:
                 link_ids = [record.link_id for record in store.records()]
                 due = time.time() + 3
@@ -75,3 +80,37 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
     books = crawler.books()
     assert books.never_checked == 0
     assert books.checked == 12
+
+
+def test_new_documents_of_a_collection_are_taken_up(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=2) as site, database(server_url()) as url, looking_at(url) as seeds:
+        first, second = ([site.url(healthy(host), f"/of-{host}-{i}") for i in range(3)] for host in range(2))
+        seeds["seeds"].insert_many([{"url": each, "collection": "c"} for each in first])
+        with crawler.running("-a", "continuous=1", "-a", f"seeds={url}/seeds") as running:
+            until(lambda: _asked(site, first), "the documents that were there are asked")
+            seeds["seeds"].insert_many([{"url": each, "expectedMimeType": "text/html"} for each in second])
+            seeds["seeds"].insert_one({"collection": "no url"})
+            until(lambda: _asked(site, second), "new documents are asked", limit=30)
+            until(lambda: "no url" in crawler.folder.joinpath("rejects.jsonl").read_text(), "a bad one is rejected")
+            running.signal(signal.SIGINT)
+            assert running.wait(30).status == INTERRUPTED
+    assert crawler.books().links == 6
+
+
+def test_old_history_is_thinned_when_a_crawl_ends(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=1) as site:
+        url = site.url(healthy(0), "/x")
+        assert crawler.run("-a", f"seeds={crawler.seeds([url])}").status == 0
+        day = 86400.0
+        noon = (time.time() // day - 400) * day + day / 2
+        with closing(open_store(crawler.store_url)) as store:
+            (link,) = store.due(url.split("/")[2], 1e12, 10)
+            (record,) = store.records()
+            state = LinkState()
+            old = [evolve(record, checked_at=noon + hour * 3600) for hour in range(3)]
+            store.finish([Finished(record=each, state=state) for each in old])
+            assert link.id == record.link_id
+        ended = crawler.run(settings={"LINKCRAWL_HISTORY_DAYS": "365"})
+        assert ended.status == 0
+    assert "History thinned: 2 records removed" in ended.stderr
+    assert len(crawler.kept()) == 2
