@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Request
@@ -48,10 +48,12 @@ class Asker:
 
     def ask(self, request: Request) -> None:
         """Send a request whose gate has let it go. Its callback and errback are plain generators, or return None."""
-        self._slot.add_request(request)
-        task = asyncio.get_running_loop().create_task(self._ask(request))
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        downloader_of(self._crawler).active.add(request)  # at once: is_full is asked before the task has begun
+        self._begin(request, self._ask(request))
+
+    def emit(self, item: Any) -> None:
+        """Send an item that needed no request to the item pipelines."""
+        self._begin(item, self._keep(item))
 
     def nudge(self) -> None:
         """Have the engine ask the scheduler again."""
@@ -62,22 +64,35 @@ class Asker:
     def _slot(self) -> Any:
         return self._crawler.engine._slot
 
+    def _begin(self, held: Any, work: Coroutine[Any, Any, None]) -> None:
+        """The engine holds what is under way, and waits for it when it closes: its scraper wouldn't wait for items."""
+        self._slot.add_request(held)
+        task = asyncio.get_running_loop().create_task(self._hold(held, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def _hold(self, held: Any, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            logger.exception("No step follows from %s: its check is given up, its link stays due", held)
+        finally:
+            self._slot.remove_request(held)
+
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self.nudge()
 
     async def _ask(self, request: Request) -> None:
-        try:
-            for step in await self._steps(request) or ():
-                self.nudge()  # the request's permit and its gate's next turn are free while the record is stored
-                if isinstance(step, Request):
-                    self._enqueue(step)
-                else:
-                    await self._crawler.engine.scraper.start_itemproc_async(step, response=None)
-        except Exception:
-            logger.exception("No step follows from %s: its check is given up, its link stays due", request)
-        finally:
-            self._slot.remove_request(request)  # last: a scraper that closes doesn't wait for items by themselves
+        for step in await self._steps(request) or ():
+            self.nudge()  # the request's permit and its gate's next turn are free while the record is stored
+            if isinstance(step, Request):
+                self._enqueue(step)
+            else:
+                await self._keep(step)
+
+    async def _keep(self, item: Any) -> None:
+        await self._crawler.engine.scraper.start_itemproc_async(item, response=None)
 
     async def _steps(self, request: Request) -> Any:
         assert request.callback is not None

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.http import Headers, Request
@@ -72,7 +72,6 @@ class Scheduler(BaseScheduler):
         self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
         self._placer.regrouped = self._hold_moved
         self._timer: asyncio.TimerHandle | None = None
-        self._emitted: set[asyncio.Task[None]] = set()
         self._asker = Asker(crawler, self.enqueue_request)
         config = session.config
         # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
@@ -105,7 +104,7 @@ class Scheduler(BaseScheduler):
 
     def _has_work(self) -> bool:
         session = self._session
-        if self._emitted or self._asker.is_busy or self._placer.is_looking_up:
+        if self._asker.is_busy or self._placer.is_looking_up:
             return True
         wake = self.bench.next_wake()
         down = self.doubt.down_since
@@ -315,14 +314,7 @@ class Scheduler(BaseScheduler):
 
     def _emit(self, finished: Finished) -> None:
         """A record that needed no request goes to the pipelines by itself."""
-        scraper = self._crawler.engine.scraper
-        task = asyncio.get_running_loop().create_task(scraper.start_itemproc_async(finished, response=None))
-        self._emitted.add(task)
-        task.add_done_callback(self._emission_done)
-
-    def _emission_done(self, task: asyncio.Task[Any]) -> None:
-        self._emitted.discard(task)
-        self._nudge()
+        self._asker.emit(finished)
 
     @property
     def _spider(self) -> ResourceProxies:
