@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Request
@@ -35,6 +36,8 @@ class Endings:
         self._session = session
         self._keeper = keeper
         self._doubt = doubt
+        #: Told when a server has asked for silence, or turned us away.
+        self.heard: Callable[[], None] = lambda: None
         self._refused: dict[str, deque[int | str]] = {}  # links whose last answer through a gate was a refusal
         self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
 
@@ -55,6 +58,8 @@ class Endings:
                 self._crawler.stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
                 logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
+        if ended.events:
+            self.heard()
         return ended.wake
 
     def note_moved(self, gate: Gate[Any], request: Request) -> float:

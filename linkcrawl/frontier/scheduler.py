@@ -68,6 +68,7 @@ class Scheduler(BaseScheduler):
         self._placer = Placer(session, self.bench, self.keeper, resolver)
         self._endings = Endings(crawler, session, self.keeper, self.doubt)
         self.watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
+        self._endings.heard = self.watch.remember_soon
         self._flying: dict[Request, Gate[Task]] = {}
         self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
         self._placer.regrouped = self._hold_moved

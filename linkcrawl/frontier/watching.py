@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 WATCH = 2.0
 #: Looks between two times that host memory is stored.
 REMEMBER = 2
+#: Seconds until what a server has asked for by itself is stored: those of many are one write.
+URGENT = 0.2
 #: Seconds between two thinnings of the history in a continuous crawl.
 THIN = 86400.0
 #: A time by which every link is due.
@@ -53,6 +55,7 @@ class Watch:
         self._feeder = feeder
         self._turn = turn
         self._task: asyncio.Task[None] | None = None
+        self._urgent: asyncio.Task[None] | None = None
         self._revision = -1
         self._looked = self._next_due = float("-inf")
         self._oldest: float | None = None
@@ -86,15 +89,32 @@ class Watch:
 
     def close(self) -> None:
         """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._urgent):
+            if task is not None:
+                task.cancel()
 
     async def remember(self) -> None:
-        """Store what has changed of host memory."""
+        """Store what has changed of host memory. Raises StoreLost; what could not be stored is stored next time."""
         session = self._session
         changed = session.hosts.take_changed()
         if changed:
-            await session.worker.call(session.store.remember, changed)
+            try:
+                await session.worker.call(session.store.remember, changed)
+            except BaseException:  # cancelled before its turn, too
+                session.hosts.still_changed(changed)
+                raise
+
+    def remember_soon(self) -> None:
+        """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
+        if self._urgent is None or self._urgent.done():
+            self._urgent = asyncio.get_running_loop().create_task(self._remember_soon())
+
+    async def _remember_soon(self) -> None:
+        await asyncio.sleep(URGENT)
+        try:
+            await self.remember()
+        except StoreLost as fault:  # the next look stores it
+            logger.debug("What is known of hosts can't be stored: %s", fault)
 
     async def thin(self) -> None:
         """Thin the history that is older than LINKCRAWL_HISTORY_DAYS, a stretch at a time: records go on being stored
@@ -150,7 +170,7 @@ class Watch:
     def _read_policies(self) -> None:
         if self._session.policy_file is None:
             return
-        read = self._session.policy_file.poll()
+        read = self._session.policy_file.poll(self._session.now())
         if isinstance(read, PolicyError):
             logger.error("The policies of before stay in force: %s", read)
         elif read is not None:

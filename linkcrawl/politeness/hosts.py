@@ -43,6 +43,10 @@ class HostBook:
         changed, self._changed = self._changed, set()
         return [self._row(self._memories[host]) for host in changed if self.owned(host)]
 
+    def still_changed(self, memories: Iterable[HostMemory]) -> None:
+        """The store has not taken what `take_changed` gave: it is to be stored with the next."""
+        self._changed.update(memory.host for memory in memories)
+
     @staticmethod
     def _row(memory: HostMemory) -> HostMemory:
         """A gate's Pace changes with every request; it is made a row only when it is stored."""

@@ -17,6 +17,9 @@ from linkcrawl.politeness.quiet import Quiet, parse_quiet
 #: What `recheck` may set; the names are those of check.recheck.Intervals.
 RECHECK_KEYS = ("ok", "ok_longest", "broken", "transient", "transient_longest", "restricted")
 
+#: Seconds after which whoever has written to the file is taken to be done.
+SETTLED = 0.5
+
 #: Delays and costs above are typing errors: 30 years.
 _LARGEST = 1e9
 _UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -69,11 +72,14 @@ class PolicyFile:
         self._text = _read(path)
         self.policies = parse(self._text, str(path))
 
-    def poll(self) -> Policies | PolicyError | None:
+    def poll(self, now: float) -> Policies | PolicyError | None:
         """Look whether the file has changed: the new rules, now in force; or, once, what is wrong with it, while the
-        last good rules stay in force; None where it is as before."""
+        last good rules stay in force; None where it is as before, or was written to only just before `now` (Unix
+        seconds): half a file can be good TOML, with half the rules."""
         try:
             text = _read(self._path)
+            if text != self._text and _is_being_written(self._path, now):
+                return None
         except PolicyError as error:
             gone, self._text = self._text != str(error), str(error)
             return error if gone else None
@@ -93,6 +99,13 @@ def _read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise PolicyError(f"{path}: can't be read: {reason}; a readable TOML file would work") from None
+
+
+def _is_being_written(path: Path, now: float) -> bool:
+    try:
+        return 0 <= now - path.stat().st_mtime < SETTLED
+    except OSError:
+        return True  # it was there a moment ago: an editor puts another in its place
 
 
 def _where(name: str, text: str, number: int | None, key: str) -> str:

@@ -105,6 +105,16 @@ def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., D
     assert desk.end(answer(took=0.01)) == desk.clock() + 4.0
 
 
+def test_what_a_server_asks_for_by_itself_is_told_at_once(opened: Callable[..., Desk]) -> None:
+    desk, heard = opened(), []
+    desk.endings.heard = lambda: heard.append(desk.clock())
+    desk.end(answer(200))
+    desk.end(answer(503))
+    assert heard == []
+    desk.end(answer(429, **{"retry-after": "60"}))
+    assert heard == [desk.clock()]
+
+
 def test_a_long_silence_is_counted_and_cut_to_a_day(
     opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
 ) -> None:

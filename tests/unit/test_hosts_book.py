@@ -52,6 +52,17 @@ def test_changes_are_handed_over_once_as_rows() -> None:
     assert [memory.host for memory in book.take_changed()] == ["b"]
 
 
+def test_what_the_store_has_not_taken_is_handed_over_again_as_it_is_by_then() -> None:
+    book = HostBook()
+    book.change("a", last_end=T0)
+    book.change("b", last_end=T0)
+    taken = book.take_changed()
+    book.change("a", last_end=T0 + 9)
+    book.still_changed(taken)
+    assert {memory.host: memory.last_end for memory in book.take_changed()} == {"a": T0 + 9, "b": T0}
+    assert book.take_changed() == []
+
+
 def test_what_another_worker_has_stored_replaces_what_is_known() -> None:
     book = HostBook()
     book.change("a", last_end=T0)

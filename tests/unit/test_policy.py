@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.politeness.policy import Applied, Clock, Policies
-from linkcrawl.politeness.policy_file import RECHECK_KEYS, PolicyError, PolicyFile, load, parse
+from linkcrawl.politeness.policy_file import RECHECK_KEYS, PolicyError, load, parse
 
 EVERYTHING = """
 [[policy]]
@@ -256,39 +256,6 @@ def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9")
     with pytest.raises(PolicyError, match="not UTF-8"):
         load(tmp_path / "latin.toml")
-
-
-def test_a_changed_file_comes_into_force_and_a_bad_one_is_told_once(tmp_path: Path) -> None:
-    path = tmp_path / "policies.toml"
-    path.write_text('[[policy]]\nname = "a"\nhosts = ["x"]\ndelay = 1')
-    watched = PolicyFile(path)
-    good = watched.policies
-    assert watched.poll() is None
-
-    path.write_text("delay = 1")
-    assert isinstance(watched.poll(), PolicyError)
-    assert watched.poll() is None
-    path.unlink()
-    assert isinstance(watched.poll(), PolicyError)
-    assert watched.poll() is None
-    assert watched.policies is good
-
-    path.write_text('[[policy]]\nname = "a"\nhosts = ["x"]\ndelay = 2')
-    again = watched.poll()
-    assert isinstance(again, Policies)
-    assert watched.policies is again
-    assert again.of_host("x").floor == 2.0
-    assert watched.poll() is None
-
-
-def test_what_was_bad_and_is_as_before_comes_back(tmp_path: Path) -> None:
-    path = tmp_path / "policies.toml"
-    path.write_text('[[policy]]\nname = "a"\nhosts = ["x"]')
-    watched = PolicyFile(path)
-    path.write_text("bad")
-    watched.poll()
-    path.write_text('[[policy]]\nname = "a"\nhosts = ["x"]')
-    assert isinstance(watched.poll(), Policies)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["*", "a.org", "*.org", "b.org"]), st.floats(0, 99)), max_size=6))
