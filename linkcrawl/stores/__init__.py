@@ -250,6 +250,19 @@ def open_store(url: str) -> Store:
     Raises StoreError with one line for a URL that isn't understood, a path that can't be written, a store made
     by a newer version, or a server that can't be reached.
     """
+    return _open(url, make=True)
+
+
+def open_existing(url: str) -> Store:
+    """`open_store` for commands that only read: a file or database that holds no store is a mistake (StoreError), not a
+    new store."""
+    path = url.removeprefix("sqlite:///")
+    if path != url and not os.path.exists(path):
+        raise StoreError(f"LINKCRAWL_STORE: there is no store {path} yet; `scrapy seed` or a crawl makes one")
+    return _open(url, make=False)
+
+
+def _open(url: str, *, make: bool) -> Store:
     if url.startswith("sqlite:"):
         from linkcrawl.stores.sqlite import SqliteStore
 
@@ -261,16 +274,8 @@ def open_store(url: str) -> Store:
             raise StoreError(
                 f"LINKCRAWL_STORE: MongoDB needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
             ) from fault
-        return MongoStore.open(url)
+        return MongoStore.open(url, make=make)
     raise StoreError(
         f"LINKCRAWL_STORE: {without_userinfo(url)!r} is not understood; sqlite:///linkcrawl.db or "
         "mongodb://HOST:PORT/DB would work"
     )
-
-
-def open_existing(url: str) -> Store:
-    """`open_store` for commands that only read: a file that isn't there is a mistake (StoreError), not a new store."""
-    path = url.removeprefix("sqlite:///")
-    if path != url and not os.path.exists(path):
-        raise StoreError(f"LINKCRAWL_STORE: there is no store {path} yet; `scrapy seed` or a crawl makes one")
-    return open_store(url)

@@ -39,10 +39,11 @@ class MongoStore:
         self._is_shared = False
 
     @classmethod
-    def open(cls, url: str) -> MongoStore:
-        """The store of a URL `mongodb://HOST:PORT/DB?options` or `mongodb+srv://…`. Raises StoreError, and StoreLost
-        where a batch that a dead process left can't be written to its end."""
-        store = cls(shown(url), open_database(url))
+    def open(cls, url: str, *, make: bool = True) -> MongoStore:
+        """The store of a URL `mongodb://HOST:PORT/DB?options` or `mongodb+srv://…`, made where there is none unless
+        `make` is false. Raises StoreError, and StoreLost where a batch that a dead process left can't be written to
+        its end."""
+        store = cls(shown(url), open_database(url, make=make))
         try:
             with faults(store._where):
                 store._writer.complete_abandoned()

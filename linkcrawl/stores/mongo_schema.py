@@ -36,6 +36,9 @@ TIMEOUTS = {"serverSelectionTimeoutMS": 5_000, "connectTimeoutMS": 5_000, "socke
 #: Dates as whole milliseconds: exact, and without datetime's end in the year 9999.
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 
+#: Databases that every server has for itself. What stands in `local` is on no other member of a replica set.
+SERVERS_OWN = frozenset({"admin", "config", "local"})
+
 #: All collections of a store; `collections` holds the names of those that links belong to.
 OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
 
@@ -136,8 +139,9 @@ def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB"
         raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from fault
 
 
-def open_database(url: str, setting: str = "LINKCRAWL_STORE") -> Database[dict[str, Any]]:
+def open_database(url: str, setting: str = "LINKCRAWL_STORE", *, make: bool = True) -> Database[dict[str, Any]]:
     """The database of a URL `mongodb://HOST:PORT/DB?options`, reached and up to date; close its client in the end.
+    Unless `make`, one that holds no store yet is refused: a misspelt name must not pass for an empty store.
 
     Everything is read from the primary: a link that a secondary still thinks due would be checked twice. Raises
     StoreError.
@@ -146,6 +150,8 @@ def open_database(url: str, setting: str = "LINKCRAWL_STORE") -> Database[dict[s
     try:
         with refusals(shown(url), setting):
             database = _database(client, url, setting)
+            if not make and database["meta"].find_one({"_id": "schema"}) is None:
+                raise StoreError(f"{setting}: there is no store {shown(url)} yet; `scrapy seed` or a crawl makes one")
             _prepare(database, shown(url), setting)
         return database
     except BaseException:
@@ -159,6 +165,11 @@ def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Da
         raise StoreError(
             f"{setting}: {shown(url)} {'names no database' if not path else 'has a dot in the name of its database'}; "
             f"mongodb://{server}/linkcrawl would work"
+        )
+    if path in SERVERS_OWN:
+        raise StoreError(
+            f"{setting}: {shown(url)} names a database of the server's own; mongodb://{server}/linkcrawl would work, "
+            f"with ?authSource={path} where users are kept there"
         )
     named = client.get_default_database()
     return named.with_options(codec_options=CODEC, read_preference=ReadPreference.PRIMARY, write_concern=MAJORITY)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from linkcrawl.stores import StoreError, open_store
+from linkcrawl.stores import StoreError, open_existing, open_store
 from tests.contract.mongodb import database, looking_at, server_url
 
 
@@ -97,3 +97,19 @@ def test_an_index_that_cannot_be_made_is_told(url: str) -> None:
         seen["links"].drop_index("by_turn")
         seen["links"].create_index([("url", 1)], name="by_turn")
     assert "by_turn" in refusal(url)
+
+
+def test_a_command_that_only_reads_makes_no_store(url: str) -> None:
+    with pytest.raises(StoreError, match=r"there is no store mongodb://.* yet; `scrapy seed` or a crawl makes one"):
+        open_existing(url)
+    with looking_at(url) as seen:
+        assert seen.list_collection_names() == []
+    open_store(url).close()
+    open_existing(url).close()
+
+
+@pytest.mark.parametrize("name", ["admin", "config", "local"])
+def test_a_database_of_the_servers_own_is_refused(name: str) -> None:
+    said = refusal(f"mongodb://u:secret@127.0.0.1:1/{name}")
+    assert f"/{name} names a database of the server's own; mongodb://127.0.0.1:1/linkcrawl would work" in said
+    assert "secret" not in said
