@@ -24,7 +24,7 @@ def conclude(
     `host_failing_since`, `retry_at`: see recheck.plan.
     """
     finding = done.finding
-    at = now if finding.at is None else finding.at
+    at = round(now if finding.at is None else finding.at, 3)  # as it is told: queries by time must agree with that
     early = at < link.next_check_at
     planned = plan(
         link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early

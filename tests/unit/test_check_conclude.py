@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from check_kit import HOST, START, Case, answer, failed, play
 from hypothesis import given
@@ -11,7 +13,7 @@ from linkcrawl.check.conclude import conclude, mime_matches
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Bar, Done, Next, Rules, answered, barred, begin
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
-from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState
+from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState, iso
 
 CRAWLER = "linkcrawl/0.1.0 12345678"
 NOW = START + 100
@@ -146,3 +148,10 @@ def test_no_record_contradicts_itself(url: str, outcomes: list[Outcome], expecte
     assert (record.mime_matches is None) is (expected is None or record.mime is None)
     assert all(hop.ip for hop in record.hops if hop.status is not None)
     assert record.error is None or (record.error and "\n" not in record.error)
+
+
+@given(st.floats(0, 4e9))
+def test_a_record_is_dated_by_the_time_that_it_tells(at: float) -> None:
+    refused = play(Case("", [], {}, url="http://"))
+    told = conclude(link("http://"), refused, at, CRAWLER, Intervals(), None).record
+    assert datetime.fromisoformat(iso(told.checked_at)).timestamp() == told.checked_at
