@@ -32,10 +32,10 @@ HOP_GATES = 50
 #: Names looked up at a time.
 LOOKUPS = 64
 #: A worker gives gates away when it has so much more than its share, and so many more at least.
-SURPLUS, LEAST_SURPLUS = 0.1, 1
+SURPLUS, LEAST_SURPLUS = 0.25, 4
 #: Seconds until gates that others held are asked for again, and between two looks for due links (or so many times what
 #: a look takes).
-AGAIN, LOOK, LOOKS_COST = 0.5, 2.0, 20.0
+AGAIN, LOOK, LOOKS_COST = 0.25, 2.0, 20.0
 
 
 class SharedAddresses(Addresses):
@@ -317,7 +317,8 @@ class Leases:
         if beat.others == 0:
             return AT_ONCE
         mine = self.load
-        return math.ceil((mine + beat.load + len(self._candidates)) / (beat.others + 1)) - mine
+        free = max(0, len(self._candidates) - beat.load)  # the others hold the rest of what the last look has seen
+        return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
 
     def _renew_candidates(self) -> None:
         """Hosts with due links that aren't ours, most work first, as the last look had them; later those again that
@@ -407,7 +408,7 @@ class Leases:
         mine = [name for name, lease in self._leases.items() if not self._is_idle(name, lease)]
         share = math.ceil((len(mine) + beat.load) / (beat.others + 1))
         surplus = len(mine) - share
-        if surplus <= max(LEAST_SURPLUS, SURPLUS * share) or self._candidates:
+        if surplus <= max(LEAST_SURPLUS, SURPLUS * share):
             return
         giveable = [name for name in mine if not self._bench.gates[name].lanes[Lane.HOP]]
         giveable.sort(key=lambda name: -self._bench.gates[name].work_left)
