@@ -101,6 +101,22 @@ class ClusterScheduler(Scheduler):
             self.cluster.travels.end(link_id)
             super().forget(link_id)
 
+    def numbers(self) -> dict[str, tuple[str, float]]:
+        """What metrics tell of a worker: by name, what it is and its value."""
+        cluster, ledger = self.cluster, self.ledger
+        beat = cluster.beat
+        return {
+            "leases": ("Gates that this worker leases.", len(cluster.leases)),
+            "lease_losses_total": ("Times that this worker lost all its leases.", cluster.losses),
+            "workers": (
+                "Workers alive, this one included, as this one sees it.",
+                0 if beat is None else beat.others + 1,
+            ),
+            "checks_elsewhere": ("Checks of this worker's links that go on at another.", cluster.travels.away),
+            "redis_calls_total": ("Scripts that this worker had Redis run.", ledger.calls),
+            "redis_seconds_total": ("Seconds that these took, waiting included.", ledger.seconds),
+        }
+
     def _has_own_work(self) -> bool:
         return bool(self._flying) or self.feeder.is_fetching or self._has_work()
 

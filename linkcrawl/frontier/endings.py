@@ -90,6 +90,7 @@ class Endings:
 
     def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
         """A line for a request that left, whatever came of it."""
+        self._crawler.stats.inc_value("linkcrawl/requests")
         required: Delay = request.meta["required"]
         line = Line(
             outcome.sent_at,

@@ -115,7 +115,10 @@ class Feeder:
                 for each, links, drained in await worker.call(queue.fetch, store, hungry):
                     if epoch != self._session.epoch:
                         break
-                    self._deliver(each, queue.take_in(each, links, drained))
+                    new = queue.take_in(each, links, drained)
+                    if links and not new:  # all of them are out already: read on
+                        self.hungry(each)
+                    self._deliver(each, new)
                 self._session.nudge()
         finally:
             self._feeding = None

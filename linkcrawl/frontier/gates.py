@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from attrs import evolve, frozen
@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.config import Config
 from linkcrawl.frontier.addresses import Addresses
+from linkcrawl.frontier.openings import OPEN, Openings, robots_of
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order
 from linkcrawl.politeness.hosts import HostBook
@@ -19,7 +20,6 @@ from linkcrawl.politeness.pacing import (
     Delay,
     Event,
     Pace,
-    Standing,
     Terms,
     Wait,
     considered,
@@ -30,10 +30,7 @@ from linkcrawl.politeness.pacing import (
 )
 from linkcrawl.politeness.policy import Applied, Clock, Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
-from linkcrawl.politeness.robots_txt import Robots
 from linkcrawl.politeness.signals import answer_of
-
-_EARLIER = Wait(at=-math.inf, why="ready")
 
 
 @frozen(kw_only=True)
@@ -72,7 +69,8 @@ class Gatekeeper:
         self._paces: dict[str, Pace] = {}
         self._members: dict[str, set[str]] = {}
         self._terms: dict[str, Terms] = {}
-        self._orders: dict[str, Order] = {}
+        self._valid: dict[str, float] = {}  # until when terms hold
+        self.openings = Openings(session)
         self._addresses = Addresses()
         #: Hosts whose address has been asked for, whatever came of it.
         self.known: set[str] = set()
@@ -130,16 +128,21 @@ class Gatekeeper:
 
     def terms(self, gate: str) -> Terms:
         """What requests through this gate must keep, each number with its origin."""
-        known = self._terms.get(gate)
-        if known is None:
-            hosts = self._members.get(gate) or {gate}
-            known = self._terms[gate] = _strictest([self._host_terms(host) for host in sorted(hosts)])
+        known, now = self._terms.get(gate), self._session.now()
+        if known is None or self._valid.get(gate, math.inf) <= now:
+            known = self._terms[gate] = _strictest([self._host_terms(host) for host in sorted(self._hosts(gate))])
+            self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
         return known
+
+    def _valid_until(self, host: str, now: float) -> float:
+        """How long a host's terms hold: a Request-rate may be for some hours of the day, to the minute."""
+        hours = any(robots.keeps_hours for robots in robots_of(self._session.robots, host))
+        return (now // 60 + 1) * 60 if hours else math.inf
 
     def _host_terms(self, host: str) -> Terms:
         session, applied = self._session, self.applied(host)
         config, now = session.config, session.now()
-        asked = _robots(session, host)
+        asked = robots_of(session.robots, host)
         delays = [robots.crawl_delay for robots in asked]
         rates = [robots.request_delay(now) for robots in asked]
         return Terms(
@@ -180,33 +183,29 @@ class Gatekeeper:
         return known
 
     def wait(self, gate: str, now: float) -> Wait:
-        """When the gate may send, and why not before: its pace, orders, quiet hours, pauses, Visit-time."""
-        waits = [_EARLIER, ready_at(self.pace(gate), self.terms(gate))]
-        for host in self._members.get(gate) or {gate}:
-            waits += self._host_waits(host, now)
-        return max(waits, key=lambda wait: wait.at)
+        """When the gate may send, and why not before: its pace, and the first of its hosts that may be asked."""
+        waits = (ready_at(self.pace(gate), self.terms(gate)), self.openings.of_gate(self._hosts(gate), now))
+        return max(OPEN, *waits, key=lambda wait: wait.at)
 
-    def _host_waits(self, host: str, now: float) -> Iterable[Wait]:
-        applied = self.applied(host)
-        if applied.paused_by is not None:
-            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", standing=Standing.BLOCKED)
-        if (open_at := applied.open_at(now)) > now:
-            yield Wait(at=open_at, why="quiet hours", standing=Standing.QUIET)
-        order = self._orders.get(host)
-        if order is not None and order.blocks(now):
-            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", standing=Standing.BLOCKED)
-        for robots in _robots(self._session, host):
-            if (open_at := robots.open_at(now)) > now:
-                yield Wait(at=open_at, why="Visit-time of robots.txt", standing=Standing.QUIET)
+    def host_wait(self, gate: str, host: str, now: float) -> Wait:
+        """When a host behind the gate may be asked, and why not before."""
+        waits = (ready_at(self.pace(gate), self.terms(gate)), self.openings.of_host(host, now))
+        return max(OPEN, *waits, key=lambda wait: wait.at)
 
-    def window_opens(self, gate: str, now: float) -> float:
-        """When the gate may send by quiet hours, pauses and Visit-time of its hosts: `now` where it may."""
-        hosts = self._members.get(gate) or {gate}
-        return max((wait.at for host in hosts for wait in self._host_waits(host, now)), default=now)
+    def opens(self, gate: str, host: str, now: float) -> float:
+        """When a request to a host may go that its gate has let go by what it knew when it last worked out its time:
+        `now` at the earliest. Quiet hours may have begun since, Visit-time ended, a Request-rate come into force."""
+        opens = max(now, self.openings.of_host(host, now).at)
+        if self._valid.get(gate, math.inf) <= now:
+            opens = max(opens, ready_at(self.pace(gate), self.terms(gate)).at)
+        return opens
 
-    def is_paused(self, gate: str) -> bool:
-        """Whether a policy rule pauses a host of the gate."""
-        return any(self.applied(host).paused_by is not None for host in self._members.get(gate, ()))
+    def is_shared(self, gate: str) -> bool:
+        """Whether several hosts are behind the gate."""
+        return len(self._members.get(gate, ())) > 1
+
+    def _hosts(self, gate: str) -> set[str]:
+        return self._members.get(gate) or {gate}
 
     # What changes.
 
@@ -223,8 +222,10 @@ class Gatekeeper:
         now = self._session.now()
         self._terms[gate.name] = _strictest([self.terms(gate.name), self._host_terms(host)])
         gate.delay = self.delay(gate.name).seconds
-        waits = [ready_at(self.pace(gate.name), self.terms(gate.name)), *self._host_waits(host, now)]
-        gate.wake = max(gate.wake, *(wait.at for wait in waits))
+        self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
+        if gate.wake > now and self.openings.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
+            gate.wake = min(gate.wake, self.openings.of_host(host, now).at)  # shut for its other hosts only
+        gate.wake = max(gate.wake, ready_at(self.pace(gate.name), self.terms(gate.name)).at)
 
     def _bring(self, gate: str, host: str) -> None:
         """Nothing that a host has asked for is forgotten because its gate has another name than before."""
@@ -274,8 +275,8 @@ class Gatekeeper:
 
     def take_orders(self, orders: dict[str, Order]) -> list[str]:
         """Orders of people, by host key; the names of the gates that they change something for."""
-        changed = {host for host in {*orders, *self._orders} if orders.get(host) != self._orders.get(host)}
-        self._orders = orders
+        before, self.openings.orders = self.openings.orders, orders
+        changed = {host for host in {*orders, *before} if orders.get(host) != before.get(host)}
         for host in changed:
             order, gate = orders.get(host), self.name(host)
             pace = self.pace(gate)
@@ -283,12 +284,6 @@ class Gatekeeper:
                 self._paces[gate] = unblocked(pace)
                 self._session.hosts.change(gate, pace=self._paces[gate])
         return sorted({self.name(host) for host in changed})
-
-
-def _robots(session: Surroundings, host: str) -> list[Robots]:
-    """What the robots.txt files of a host say that are known, of either scheme."""
-    entries = (session.robots.get(f"{scheme}://{host}") for scheme in ("http", "https"))
-    return [entry.robots for entry in entries if entry is not None and entry.robots is not None]
 
 
 def _clock_terms(clock: Clock) -> Terms:

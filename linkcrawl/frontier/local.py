@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable
 from math import inf
 
@@ -18,14 +19,16 @@ HOSTS_A_CALL = 200
 
 @define(eq=False)
 class HostQueue:
-    """A host's due links: how many are left in the store, where reading goes on, which are out, how many were passed
-    over because a rule says that it is not their time, and when it is the first one's (`again_at`)."""
+    """A host's due links: how many are left in the store, where reading goes on, which are out, how many of these wait
+    for their first request (`ready`), how many were passed over because a rule says that it is not their time, and when
+    it is the first one's (`again_at`)."""
 
     host: str
     due: int = 0
     after: DueLink | None = None
     drained: bool = False
     out: set[int | str] = field(factory=set)
+    ready: int = 0
     passed_over: int = 0
     again_at: float = inf
 
@@ -69,8 +72,8 @@ class LocalQueue:
             found.add(line.host)
             queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
             queue.due = max(0, line.due - queue.held)
-            if queue.drained and now >= queue.again_at:
-                queue.passed_over, queue.again_at = 0, inf
+            if now >= queue.again_at and (queue.drained or queue.passed_over == sys.maxsize):
+                queue.drained, queue.passed_over, queue.again_at = True, 0, inf
             if queue.drained and queue.due > queue.passed_over:
                 queue.passed_over, queue.again_at = 0, inf
                 queue.drained = False
@@ -99,10 +102,18 @@ class LocalQueue:
             self._left -= len(new)
         for link in new:
             self.hold(link.id, queue.host)
+        queue.ready += len(new)
         queue.due = 0 if drained else max(0, queue.due - len(new))
         queue.drained = drained
         queue.after = links[-1] if links else queue.after
         return new
+
+    def took(self, link: DueLink) -> HostQueue | None:
+        """A link has its turn. Its host, where that has few more ready: a gate may be several hosts', so that each is
+        counted by itself."""
+        queue = self.hosts[link.host]
+        queue.ready -= 1
+        return queue if queue.ready <= self.share // 2 else None
 
     def pass_over(self, link: DueLink, until: float = inf) -> None:
         """Hand the link back: it stays due, and is not met again before a look after `until`, or when policies have
@@ -113,6 +124,13 @@ class LocalQueue:
         queue.again_at = min(queue.again_at, until)
         if self._left is not None:
             self._left += 1
+
+    def shut(self, link: DueLink, until: float) -> None:
+        """Hand the link back, as all others of its host are to be: nothing is asked there before `until`, or before
+        orders or policies have changed."""
+        self.pass_over(link, until)
+        queue = self.hosts[link.host]
+        queue.drained, queue.passed_over = True, sys.maxsize
 
     @property
     def again_at(self) -> float:
@@ -143,6 +161,7 @@ class LocalQueue:
             for link_id in given:
                 self.forget(link_id)
             queue.due += len(given)
+            queue.ready = 0
             queue.after, queue.drained = None, queue.due == 0
 
     def clear(self) -> None:

@@ -112,9 +112,9 @@ class Overview:
 
     def _views(self, gate: str) -> Iterator[HostView]:
         members = tuple(self._gates[gate])
-        state, wake, why = self._standing(gate)
-        eta = None if state is State.BLOCKED and wake is None else self._eta(gate, wake)
         for host in members:
+            state, wake, why = self._standing(gate, host)
+            eta = None if state is State.BLOCKED and wake is None else self._eta(gate, wake)
             due = self.outlook.due.get(host, 0)
             yield HostView(
                 host=host,
@@ -129,9 +129,9 @@ class Overview:
                 order=self.outlook.orders.get(host),
             )
 
-    def _standing(self, gate: str) -> tuple[State, float | None, str]:
+    def _standing(self, gate: str, host: str) -> tuple[State, float | None, str]:
         now, pace = self._now, self.keeper.pace(gate)
-        wait = self.keeper.wait(gate, now)
+        wait = self.keeper.host_wait(gate, host, now)
         until = None if wait.at == math.inf else wait.at
         if pace.blocked_since is not None:
             return State.BLOCKED, None, f"turned us away since {iso(pace.blocked_since)}; to be unblocked by a person"

@@ -79,7 +79,10 @@ class Placer:
     def gate(self, host: str) -> Gate[Task]:
         """The gate of a host, opened for it where that is new."""
         gate = self._bench.gate(self._keeper.name(host))
+        before = gate.wake
         self._keeper.open(gate, host)
+        if gate.wake != before:
+            self._bench.retime(gate, gate.wake)  # it may be waiting for another time
         return gate
 
     def regroup(self) -> None:

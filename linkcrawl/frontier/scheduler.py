@@ -28,8 +28,8 @@ from linkcrawl.frontier.endings import Endings
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.local import HostQueue, LocalQueue
-from linkcrawl.frontier.placing import Placer, Task
-from linkcrawl.frontier.watching import Watch
+from linkcrawl.frontier.placing import Placer, Task, host_of
+from linkcrawl.frontier.watching import WATCH, Watch
 from linkcrawl.frontier.workbench import Gate, Lane, Workbench
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.resolver import resolver_of
@@ -72,6 +72,7 @@ class Scheduler(BaseScheduler):
         self._flying: dict[Request, Gate[Task]] = {}
         self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
         self._placer.regrouped = self._hold_moved
+        self._aside: list[Request] = []  # hops to hosts whose time it isn't, while their gate goes on
         self._timer: asyncio.TimerHandle | None = None
         self._asker = Asker(crawler, self.enqueue_request)
         config = session.config
@@ -138,12 +139,9 @@ class Scheduler(BaseScheduler):
                 self._arm(now)
                 return None
             gate, task = taken
-            opens = self.keeper.window_opens(gate.name, now)
-            if opens > now:  # quiet hours have begun, or Visit-time has ended, since its wake was worked out
-                clocks = self._clock_names(task)
-                self.bench.rewind(clocks, now)
-                self.bench.put_back(gate, task, clocks)
-                self.bench.release(gate, opens)
+            opens = self.keeper.opens(gate.name, host_of(task), now)
+            if opens > now:
+                self._not_yet(gate, task, opens, now)
                 continue
             request = self._prepare(gate, task, now)
             if request is None:
@@ -157,6 +155,22 @@ class Scheduler(BaseScheduler):
                 return None  # it was the probe
         asyncio.get_running_loop().call_soon(self._nudge)
         return None
+
+    def _not_yet(self, gate: Gate[Task], task: Task, opens: float, now: float) -> None:
+        """It is not this host's time after all. It waits in its gate where that is its own; else the gate goes on with
+        its other hosts: a link is met again later, a hop waits aside."""
+        clocks = self._clock_names(task)
+        self.bench.rewind(clocks, now)
+        if not self.keeper.is_shared(gate.name):
+            self.bench.put_back(gate, task, clocks)
+            self.bench.release(gate, opens)
+            return
+        if isinstance(task, DueLink):
+            self.queue.took(task)
+            self.queue.shut(task, opens)
+        else:
+            self._aside.append(task)
+        self.bench.release(gate, gate.wake)
 
     # What others of the project call.
 
@@ -277,26 +291,37 @@ class Scheduler(BaseScheduler):
         return None if rule is None else Bar(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
 
     def let_go_of_blocked(self) -> None:
-        """Checks that were asked elsewhere before, and whose next hop goes to a gate that no time opens: where a person
+        """Checks that were asked elsewhere before, and whose next hop goes to a host that no time opens: where a person
         or the ban circuit has blocked it they end as `host_blocked`; where it is paused they are let go of without a
         record. Links of the host itself wait, and stay due."""
+        aside, self._aside = self._aside, []
+        waiting: list[tuple[Lane, Task]] = [(Lane.HOP, request) for request in aside]
         for gate in [gate for gate in self.bench.gates.values() if gate.wake == inf and gate.lanes[Lane.HOP]]:
-            for lane, task in self.bench.drain(gate):
-                link: DueLink | None = task.meta.get("link") if isinstance(task, Request) else None
-                if isinstance(task, DueLink) or link is None or link.host in self.keeper.members(gate.name):
-                    self._placer.place(task, lane)
-                elif self.keeper.is_paused(gate.name):
-                    self.feeder.under_way -= 1
-                    self.queue.pass_over(link)
-                else:
-                    bar = Bar(reason="host_blocked", error=f"{gate.name} is blocked")
-                    self._emit(self._spider.bar(task, bar))
+            waiting += self.bench.drain(gate)
+        for lane, task in waiting:
+            self._place_or_let_go(lane, task)
+
+    def _place_or_let_go(self, lane: Lane, task: Task) -> None:
+        host, now = host_of(task), self._session.now()
+        gate = self._placer.gate(host).name
+        opens = self.keeper.host_wait(gate, host, now).at
+        link: DueLink | None = task.meta.get("link") if isinstance(task, Request) else None
+        if isinstance(task, DueLink) or opens < inf or link is None or link.host in self.keeper.members(gate):
+            if isinstance(task, Request) and self.keeper.is_shared(gate) and opens > now + WATCH:
+                self._aside.append(task)
+            else:
+                self._placer.place(task, lane)
+        elif self.keeper.openings.is_paused(host):
+            self.feeder.under_way -= 1
+            self.queue.pass_over(link)
+        else:
+            self._emit(self._spider.bar(task, Bar(reason="host_blocked", error=f"{host} is blocked")))
 
     def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
-        queue = self.queue.hosts[link.host]
-        gate.backlog = queue.due
-        if len(gate.lanes[Lane.LINK]) <= self.queue.share // 2:
-            self.feeder.hungry(queue)
+        gate.backlog = self.queue.hosts[link.host].due
+        hungry = self.queue.took(link)
+        if hungry is not None:
+            self.feeder.hungry(hungry)
 
     def _deliver(self, queue: HostQueue, links: list[DueLink]) -> None:
         lane = Lane.ON_DEMAND if self._session.arguments.recheck else Lane.LINK

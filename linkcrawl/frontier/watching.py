@@ -182,7 +182,10 @@ class Watch:
 
     async def _take_orders(self) -> None:
         orders = await self._session.worker.call(self._session.store.orders)
-        for name in self._keeper.take_orders(orders):
+        changed = self._keeper.take_orders(orders)
+        if changed:
+            self._feeder.reconsider()
+        for name in changed:
             gate = self._bench.gates.get(name)
             if gate is not None:
                 self._keeper.renew(gate)

@@ -82,6 +82,11 @@ class Robots:
         """Seconds between two requests that Request-rate asks for at this time of the (UTC) day; the largest."""
         return max((delay for delay, hours in self._rates if _within(hours, now)), default=None)
 
+    @property
+    def keeps_hours(self) -> bool:
+        """Whether a Request-rate is for some hours of the day only."""
+        return any(hours is not None for _, hours in self._rates)
+
     def open_at(self, now: float) -> float:
         """When pages may be requested by Visit-time (UTC): `now` where it is so now or there is none. Several lines
         add up."""

@@ -356,3 +356,33 @@ def test_the_clock_of_a_collection_is_kept_over_restarts(opened: Open, clock: Cl
     clock.at += 5
     again.clock_started(north.name)
     assert again.clock_opens(north) == T0 + 12 * 3600, "two checks a day are made"
+
+
+def test_a_block_of_one_host_leaves_its_gate_to_the_others(opened: Open, clock: Clock) -> None:
+    keeper = Gatekeeper(opened())
+    gate: Gate[Any] = Gate("a.example", -math.inf)
+    for host in ("a.example", "b.example"):
+        keeper.open(gate, host)
+    keeper.take_orders({"b.example": Order(host="b.example", act=Act.BLOCK, at=clock(), reason="asked")})
+    keeper.renew(gate)
+    assert gate.wake <= clock()
+    assert keeper.is_shared("a.example")
+    assert keeper.opens("a.example", "a.example", clock()) == clock()
+    assert keeper.opens("a.example", "b.example", clock()) == math.inf
+    assert keeper.host_wait("a.example", "b.example", clock()).why == "blocked: asked"
+
+
+def test_a_gate_opens_with_the_first_of_its_hosts(opened: Open, clock: Clock) -> None:
+    keeper = Gatekeeper(opened())
+    gate: Gate[Any] = Gate("a.example", -math.inf)
+    orders = {
+        host: Order(host=host, act=Act.BLOCK, at=clock(), reason="asked", until=clock() + seconds)
+        for host, seconds in (("a.example", 300.0), ("b.example", 60.0))
+    }
+    keeper.take_orders(orders)
+    keeper.open(gate, "a.example")
+    assert gate.wake == clock() + 300
+    keeper.open(gate, "b.example")
+    assert gate.wake == clock() + 60
+    keeper.open(gate, "c.example")
+    assert gate.wake <= clock()

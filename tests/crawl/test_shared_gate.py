@@ -1,0 +1,77 @@
+"""Hosts that share a gate: a block or pause of one is that host's, the others go on at the gate's pace."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from itertools import pairwise
+
+from tests.crawl.harness import Crawler, environment, until
+from tests.crawl.measures import LATE
+from tests.site.client import RunningSite, running_site
+from tests.site.crowds import healthy
+
+ACTS = 5.0
+
+
+def _order(crawler: Crawler, *words: str) -> None:
+    command = crawler.command("hosts", *words)
+    done = subprocess.run(command, cwd=crawler.folder, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def _pages(site: RunningSite, host: str) -> int:
+    return sum(
+        request.host == host.partition(":")[0] and request.target != "/robots.txt" for request in site.requests()
+    )
+
+
+def test_a_block_of_one_host_of_a_group(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=2) as site:
+        keys = [site.url(healthy(number), "").split("/")[2] for number in range(2)]
+        rules = crawler.folder / "policies.toml"
+        rules.write_text(f'[[policy]]\nname = "g"\nhosts = ["{keys[0]}", "{keys[1]}"]\ndelay = 0.3\ngroup = true\n')
+        urls = [site.url(healthy(number), f"/{page}") for page in range(200) for number in range(2)]
+        arguments = ("-a", f"seeds={crawler.seeds(urls)}")
+        with crawler.running(*arguments, settings={"LINKCRAWL_POLICIES": str(rules)}) as running:
+            until(lambda: min(_pages(site, key) for key in keys) >= 2, "both are asked")
+            _order(crawler, "block", keys[0], "--reason", "asked by mail")
+            time.sleep(ACTS)
+            blocked, other = (_pages(site, key) for key in keys)
+            until(lambda: _pages(site, keys[1]) >= other + 8, "the other host goes on")
+            assert _pages(site, keys[0]) == blocked
+            _order(crawler, "unblock", keys[0])
+            until(lambda: _pages(site, keys[0]) >= blocked + 3, "it goes on when it is unblocked", limit=60)
+            assert not running.ended
+        starts = sorted(request.started for request in site.requests())
+    assert min(after - before for before, after in pairwise(starts)) >= 0.3 - LATE
+
+
+def test_a_pause_of_one_host_of_a_group_leaves_its_links_due(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=2) as site:
+        keys = [site.url(healthy(number), "").split("/")[2] for number in range(2)]
+        rules = crawler.folder / "policies.toml"
+        rules.write_text(
+            f'[[policy]]\nname = "g"\nhosts = ["{keys[0]}", "{keys[1]}"]\ndelay = 0.1\ngroup = true\n'
+            f'[[policy]]\nname = "p"\nhosts = ["{keys[0]}"]\npaused = true\n'
+        )
+        urls = [site.url(healthy(number), f"/{page}") for page in range(40) for number in range(2)]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(urls)}", settings={"LINKCRAWL_POLICIES": str(rules)})
+        assert crawl.status == 0
+        assert {record["url"] for record in crawl.records} == set(urls[1::2])
+        assert [request for request in site.requests() if request.host == keys[0].partition(":")[0]] == []
+    assert crawler.books().due == 40
+
+
+def test_every_link_of_every_host_of_a_group_is_asked(crawler: Crawler) -> None:
+    """However many one host has: what is ready of another's must not keep its next links in the store."""
+    with running_site(crawler.folder, hosts=3) as site:
+        rules = crawler.folder / "policies.toml"
+        rules.write_text('[[policy]]\nname = "g"\nhosts = ["127.*"]\ndelay = 0.0\ngroup = true\n')
+        sizes = (150, 80, 5)
+        urls = [site.url(healthy(host), f"/{page}") for host, links in enumerate(sizes) for page in range(links)]
+        settings = {"LINKCRAWL_POLICIES": str(rules), "AUTOTHROTTLE_MAX_DELAY": "0"}
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(urls)}", settings=settings)
+    assert crawl.status == 0
+    assert {record["url"] for record in crawl.records} == set(urls)
+    assert crawler.books().due == 0
