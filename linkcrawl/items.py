@@ -26,9 +26,14 @@ class Category(StrEnum):
     INVALID = "Invalid_URL"
 
 
+#: The last millisecond of the year 9999, in milliseconds: what ISO 8601 has four digits for.
+LAST_MOMENT = 253_402_300_799_999
+
+
 def iso(moment: float) -> str:
-    """A Unix time as UTC ISO 8601 with milliseconds: `2026-11-30T09:05:00.123Z`."""
-    milliseconds = round(moment * 1000)
+    """A Unix time as UTC ISO 8601 with milliseconds: `2026-11-30T09:05:00.123Z`. Times beyond the year 9999, when a
+    Crawl-delay of years would let go of many links, are told as its last moment."""
+    milliseconds = round(min(moment * 1000, LAST_MOMENT))
     whole = datetime.fromtimestamp(milliseconds // 1000, UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
 

@@ -25,7 +25,7 @@ from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, plan
 from linkcrawl.check.verdict import judge, reason_of_answer
 from linkcrawl.config import ConfigError
-from linkcrawl.items import DueLink, Finished, LinkState, Record, Reject, Seed
+from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Record, Reject, Seed
 from linkcrawl.sources.databases import CODEC, seed_of
 from linkcrawl.stores import Store, StoreError
 from linkcrawl.stores.mongo_schema import client_of, one_line, shown
@@ -36,8 +36,6 @@ WAITING = "linksToBeChecked"
 CHECKED = ("linksCheckedHistory", "linksChecked")
 WOULD_WORK = "mongodb://HOST:PORT/DB"
 BATCH = 1000
-#: The end of the year 9999 in milliseconds: exports have four digits for a year.
-LAST_MOMENT = 253_402_300_799_999
 
 _MENTION = ("url", "record", "collection", "expectedMimeType")
 #: What old messages say where there was no status: Java's exceptions, and words of people.

@@ -40,7 +40,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
+    return f"{value:,.0f}" if 999.5 <= value < 1e15 else f"{value:.3g}"
 
 
 def tell(text: str) -> None:
