@@ -27,7 +27,7 @@ def export(*, collection: str | None = None, category: Category | None = None, r
     """Records of a collection (a glob) and category, or one row for each mention."""
     parts = ["scrapy", "export", "-o", "-", "--format", "jsonl"]
     parts += ["--category", str(category)] if category is not None else []
-    parts += ["--collection", collection] if collection is not None else []
+    parts += [f"--collection={collection}"] if collection is not None else []  # a name may begin with a -
     parts += ["--rows", rows] if rows is not None else []
     return shlex.join(parts)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from attrs import evolve
 from lxml import html
 
+from linkcrawl.commands.export import Command
 from linkcrawl.items import Act, Category, HostMemory, Order
 from linkcrawl.reports import commands
 from linkcrawl.reports.make import report
@@ -132,3 +135,11 @@ def test_every_number_of_links_tells_its_command(store: Store) -> None:
 )
 def test_a_collections_name_as_a_glob(name: str, glob: str | None) -> None:
     assert commands.glob_of(name) == glob
+
+
+def test_a_collections_name_is_never_taken_for_an_option() -> None:
+    words = shlex.split(commands.export(collection="-->"))
+    parser = argparse.ArgumentParser()
+    Command().add_options(parser)
+    assert words[:2] == ["scrapy", "export"]
+    assert parser.parse_args(words[2:]).collection == "-->"
