@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from lxml import html
+from scrapy.settings import Settings
 
 from linkcrawl.commands.export import Command
 from linkcrawl.items import Act, Category, HostMemory, Order
@@ -139,7 +140,8 @@ def test_a_collections_name_as_a_glob(name: str, glob: str | None) -> None:
 
 def test_a_collections_name_is_never_taken_for_an_option() -> None:
     words = shlex.split(commands.export(collection="-->"))
-    parser = argparse.ArgumentParser()
-    Command().add_options(parser)
+    command, parser = Command(), argparse.ArgumentParser()
+    command.settings = Settings()
+    command.add_options(parser)
     assert words[:2] == ["scrapy", "export"]
     assert parser.parse_args(words[2:]).collection == "-->"
