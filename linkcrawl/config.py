@@ -44,6 +44,8 @@ KNOWN: dict[str, Known] = {
     "LINKCRAWL_STORE": Known("sqlite:///linkcrawl.db", True, "where links, records and host memory are kept"),
     "LINKCRAWL_FRONTIER": Known("local", True, "`local`, or `redis://HOST:PORT/DB` where workers share the work"),
     "LINKCRAWL_LEASE": Known(15.0, False, "seconds that a worker's gates outlive its last word; with a Redis frontier"),
+    "LINKCRAWL_METRICS_PORT": Known(0, True, "port that Prometheus reads metrics at; 0: none"),
+    "LINKCRAWL_METRICS_ADDRESS": Known("127.0.0.1", True, "address that metrics are served at"),
     "LINKCRAWL_CONTACT": Known(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
     "LINKCRAWL_PRODUCT": Known("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
     "LINKCRAWL_POLICIES": Known(None, True, "path of the policy file (TOML)"),
@@ -69,6 +71,8 @@ class Config:
     store: str
     frontier: str
     lease: float
+    metrics_port: int
+    metrics_address: str
     contact: str
     product: str
     policies: Path | None
@@ -124,6 +128,8 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         store=_text(settings, "LINKCRAWL_STORE"),
         frontier=_frontier(settings),
         lease=_number(settings, "LINKCRAWL_LEASE", least=3),
+        metrics_port=int(_number(settings, "LINKCRAWL_METRICS_PORT", least=0, whole=True)),
+        metrics_address=_text(settings, "LINKCRAWL_METRICS_ADDRESS"),
         contact=_contact(settings, need_contact),
         product=_product(settings),
         policies=_file(settings, "LINKCRAWL_POLICIES"),

@@ -78,6 +78,7 @@ EXTENSIONS = {
     "scrapy.extensions.feedexport.FeedExporter": None,
     "linkcrawl.extensions.feeds.FeedExporter": 0,
     "linkcrawl.extensions.progress.Progress": 0,
+    "linkcrawl.extensions.metrics.Metrics": 0,
 }
 ITEM_PIPELINES = {"linkcrawl.pipelines.records.RecordsPipeline": 900}
 STATS_CLASS = "linkcrawl.extensions.stats.Stats"

@@ -24,6 +24,7 @@ from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.pace_memory import GATE
 from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
 
 #: Gates taken in one call, so that no script holds Redis for long.
 AT_ONCE = 200
@@ -255,12 +256,19 @@ class Leases:
 
     async def _memories(self, names: set[str]) -> list[HostMemory]:
         """What the store remembers under these names, and under the gates that these hosts were in before."""
-        worker, store = self._session.worker, self._session.store
-        found = await worker.call(lambda: list(store.hosts(sorted(names))))
+        found = await self._remembered(names)
         before = {str(memory.pace[GATE]) for memory in found if GATE in memory.pace} - names
-        if before:
-            found += await worker.call(lambda: list(store.hosts(sorted(before))))
-        return found
+        return found + await self._remembered(before) if before else found
+
+    async def _remembered(self, names: set[str]) -> list[HostMemory]:
+        """Patiently: a gate that has been leased must be opened."""
+        session, epoch = self._session, self._session.epoch
+        while epoch == session.epoch:
+            try:
+                return await session.worker.call(lambda: list(session.store.hosts(sorted(names))))
+            except StoreLost:
+                await asyncio.sleep(AGAIN)
+        return []
 
     def _enter(self, name: str, hosts: set[str], taken: Taken) -> None:
         now = self._session.now()

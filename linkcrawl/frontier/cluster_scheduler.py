@@ -109,7 +109,7 @@ class ClusterScheduler(Scheduler):
             "leases": ("Gates that this worker leases.", len(cluster.leases)),
             "lease_losses_total": ("Times that this worker lost all its leases.", cluster.losses),
             "workers": (
-                "Workers alive, this one included, as this one sees it.",
+                "Workers alive, this one included.",
                 0 if beat is None else beat.others + 1,
             ),
             "checks_elsewhere": ("Checks of this worker's links that go on at another.", cluster.travels.away),

@@ -1,0 +1,141 @@
+"""Numbers for Prometheus, at http://HOST:PORT/metrics where LINKCRAWL_METRICS_PORT is set. docs/deployment.md has the
+table of names, and deploy/ the alerts and a dashboard.
+
+Everything is read when Prometheus asks, in the thread that answers it; nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from linkcrawl.frontier.gauges import gauges
+from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.items import Category
+from linkcrawl.session import Session, session_of
+from linkcrawl.stores import NEVER, StoreLost
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from prometheus_client.metrics_core import Metric
+    from scrapy.crawler import Crawler
+    from scrapy.spiders import Spider
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two questions to the store about its oldest due link.
+ASK_STORE = 30.0
+
+#: Scrapy's stats that are counters here: name, and what it counts.
+COUNTERS: Mapping[str, tuple[str, str]] = {
+    "linkcrawl/records": ("checks", "Checks whose record is stored."),
+    "linkcrawl/requests": ("requests", "Requests that left, robots.txt and every hop included."),
+    "linkcrawl/silenced": ("silences", "Times that a server asked for a pause (Retry-After, RateLimit)."),
+    "linkcrawl/banned": ("bans", "Times that a host turned us away and was blocked."),
+    "robotstxt/request_count": ("robots_asked", "Requests that were held against a robots.txt."),
+}
+
+
+class Metrics:
+    """Serves the crawl that it is part of; where the port can't be had, that is told and the crawl goes on."""
+
+    def __init__(self, crawler: Crawler):
+        if crawler.spider is None or not isinstance(getattr(crawler.spider, "session", None), Session):
+            raise NotConfigured("serves the spider resourceproxies only")
+        self._session = session_of(crawler)
+        config = self._session.config
+        if not config.metrics_port:
+            raise NotConfigured("LINKCRAWL_METRICS_PORT is not set")
+        self._crawler = crawler
+        self._lag: float | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._server = _serve(config.metrics_address, config.metrics_port, self)
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics of now (prometheus_client's interface of a collector)."""
+        from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+
+        stats = self._crawler.stats.get_stats()
+        for stat, (name, about) in COUNTERS.items():
+            yield CounterMetricFamily(f"linkcrawl_{name}", about, value=stats.get(stat, 0))
+        kinds = CounterMetricFamily("linkcrawl_checks_by_category", "Checks by category.", labels=["category"])
+        for category in Category:
+            kinds.add_metric([str(category)], stats.get(f"linkcrawl/category/{category}", 0))
+        yield kinds
+        scheduler = self._crawler.engine.scheduler
+        if not isinstance(scheduler, Scheduler):
+            return  # the crawl is opening or has closed
+        yield from self._of_gates(scheduler)
+        if self._lag is not None:
+            yield GaugeMetricFamily("linkcrawl_lag_seconds", "How long the oldest due link has been due.", self._lag)
+        told: Any = getattr(scheduler, "numbers", dict)
+        for name, (about, value) in told().items():
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(f"linkcrawl_{name}", about, value=value)
+
+    def _of_gates(self, scheduler: Scheduler) -> Iterator[Metric]:
+        from prometheus_client.metrics_core import GaugeMetricFamily
+
+        config, gates = self._session.config, list(scheduler.bench.gates.values())
+        read = gauges(
+            gates, self._session.now(), service=0.0, permits=config.concurrent_requests, patience=config.patience
+        )
+        states = GaugeMetricFamily("linkcrawl_gates", "Gates with work, by state.", labels=["state"])
+        for state in ("ready", "waiting", "in_flight", "blocked"):
+            states.add_metric([state], getattr(read, state))
+        yield states
+        backing_off = sum(scheduler.keeper.pace(gate.name).back_off > 0 for gate in gates)
+        yield GaugeMetricFamily("linkcrawl_gates_backing_off", "Gates that a back-off slows down.", backing_off)
+        due = sum(queue.due for queue in list(scheduler.queue.hosts.values())) + len(scheduler.queue)
+        yield GaugeMetricFamily("linkcrawl_backlog", "Links due, as the last look into the store has it.", due)
+        yield GaugeMetricFamily("linkcrawl_store_lost", "1 while the store can't be reached.", self._session.store_lost)
+
+    def _opened(self, spider: Spider) -> None:
+        self._asking = asyncio.get_running_loop().create_task(self._ask_store())
+
+    def _closed(self, spider: Spider, reason: str) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+        server, thread = self._server
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    async def _ask_store(self) -> None:
+        session = self._session
+        while True:
+            try:
+                since = await session.worker.call(session.store.next_due_at, NEVER)
+            except StoreLost as fault:  # the records pipeline tells of it
+                logger.debug("The store can't be asked: %s", fault)
+            else:
+                self._lag = 0.0 if since is None else max(0.0, session.now() - since)
+            await asyncio.sleep(ASK_STORE)
+
+
+def _serve(address: str, port: int, metrics: Metrics) -> tuple[Any, Any]:
+    try:
+        from prometheus_client import start_http_server
+        from prometheus_client.registry import CollectorRegistry
+
+        registry = CollectorRegistry(auto_describe=False)
+        served = start_http_server(port, addr=address, registry=registry)
+    except (ModuleNotFoundError, OSError) as fault:
+        missing = isinstance(fault, ModuleNotFoundError)
+        advice = "pip install 'linkcrawl[metrics]' would work" if missing else "another port would work"
+        logger.error("LINKCRAWL_METRICS_PORT: no metrics at %s:%d: %s; %s", address, port, fault, advice)
+        raise NotConfigured("metrics can't be served") from fault  # a crawl is worth more than its numbers
+    registry.register(metrics)
+    return served
