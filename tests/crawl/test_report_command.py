@@ -65,6 +65,7 @@ def test_a_page_a_json_file_and_a_stream(store: Store, tmp_path: Path) -> None:
     ],
 )
 def test_what_can_not_be_used_is_said_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    open_store(f"sqlite:///{tmp_path}/links.db").close()
     done = run(tmp_path, arguments)
     assert done.returncode == 2
     assert done.stderr.decode().count("\n") == 1
