@@ -57,6 +57,7 @@ class Arguments:
     def parse(cls, given: Mapping[str, Any]) -> Arguments:
         """Raises ConfigError for an argument that doesn't exist or a value that can't be used."""
         known = {"seeds": str, "collection": str, "host": str, "recheck": _flag, "limit": _count, "continuous": _flag}
+        given = {name: value for name, value in given.items() if name != "_job"}  # scrapyd's own
         for name in given:
             if name not in known:
                 raise ConfigError(f"-a {name}: no such argument; there are {', '.join(known)}")

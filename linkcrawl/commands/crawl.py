@@ -42,6 +42,9 @@ class Command(CrawlCommand):
             opts.spargs["session"] = Session.open(self.settings, opts.spargs)
         except (ConfigError, StoreError) as fault:
             print(f"linkcrawl: {fault}", file=sys.stderr)
+            if log := self.settings.get("LOG_FILE"):  # where scrapyd's users look: it drops standard error
+                with contextlib.suppress(OSError), Path(log).open("a", encoding="utf-8") as file:
+                    file.write(f"linkcrawl: {fault}\n")
             sys.exit(2)
 
     def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:

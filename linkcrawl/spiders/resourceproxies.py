@@ -44,7 +44,6 @@ class ResourceProxies(scrapy.Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **given: Any) -> Self:
         """`session` comes from the crawl command, which judged it before anything was started."""
-        given.pop("_job", None)  # scrapyd's own
         spider = cls(session or Session.open(crawler.settings, given))
         spider._set_crawler(crawler)
         return spider
