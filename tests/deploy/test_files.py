@@ -1,0 +1,113 @@
+"""The files of deploy/ say what their programs understand, and speak of what exists here."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from linkcrawl.config import KNOWN
+from tests.crawl.test_metrics import ALONE, CLUSTER
+from tests.site.client import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service")) + sorted((DEPLOY / "systemd").glob("*.timer"))
+
+
+def test_compose_names_what_there_is() -> None:
+    told = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
+    services = told["services"]
+    assert {"worker", "mongo", "redis"} <= set(services)
+    for service in services.values():
+        assert set(service.get("depends_on", ())) <= set(services)
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert source in told["volumes"] or (DEPLOY / "compose" / source).exists(), volume
+    build = services["worker"]["build"]
+    context = DEPLOY / "compose" / build["context"]
+    assert (context / build["dockerfile"]).exists()
+    assert {name for name, known in KNOWN.items() if known.environment} >= set(services["worker"]["environment"])
+
+
+def test_compose_is_understood() -> None:
+    """Where docker has compose: its own judgement."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
+        pytest.skip("docker compose is not installed")
+    command = [docker, "compose", "--file", str(DEPLOY / "compose" / "compose.yaml"), "config", "--quiet"]
+    environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "LINKCRAWL_CONTACT": "mailto:ops@example.org"}
+    judged = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert judged.returncode == 0, judged.stderr
+
+
+def test_the_image_installs_extras_that_exist() -> None:
+    (asked,) = re.findall(r"/src\[([\w,]+)\]", (DEPLOY / "compose" / "Dockerfile").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(asked.split(",")) <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
+def test_units_are_understood(unit: Path, tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd is not installed")
+    scrapy = str(Path(sys.executable).parent / "scrapy")
+    for each in UNITS:
+        text = each.read_text().replace("/srv/linkcrawl/.venv/bin/scrapy", scrapy)
+        (tmp_path / each.name.replace("@.", "@1.")).write_text(text)
+    made = tmp_path / unit.name.replace("@.", "@1.")
+    judged = subprocess.run([program, "verify", "--man=no", str(made)], capture_output=True, text=True)
+    told = [line for line in judged.stderr.splitlines() if str(tmp_path) in line or unit.name.split("@")[0] in line]
+    assert told == []
+
+
+def metrics_in(text: str) -> set[str]:
+    return set(re.findall(r"\blinkcrawl_[a-z_]+", text))
+
+
+TOLD = {f"{name}{ending}" for name in ALONE | CLUSTER for ending in ("", "_total")}
+
+
+def test_alerts_are_about_metrics_that_are_told() -> None:
+    (group,) = yaml.safe_load((DEPLOY / "prometheus" / "linkcrawl.rules.yml").read_text())["groups"]
+    for rule in group["rules"]:
+        assert {"alert", "expr", "labels", "annotations"} <= set(rule)
+        assert metrics_in(rule["expr"]) <= TOLD, rule["alert"]
+    used = {name for rule in group["rules"] for name in metrics_in(rule["expr"])}
+    assert {"linkcrawl_bans_total", "linkcrawl_lease_losses_total", "linkcrawl_lag_seconds"} <= used
+
+
+def test_the_dashboard_shows_metrics_that_are_told() -> None:
+    dashboard: dict[str, Any] = json.loads((DEPLOY / "grafana" / "linkcrawl.json").read_text())
+    shown = {
+        name for panel in dashboard["panels"] for target in panel["targets"] for name in metrics_in(target["expr"])
+    }
+    assert shown <= TOLD
+    left_out = {"linkcrawl_robots_asked", "linkcrawl_store_lost"}  # the log and an alert tell them
+    assert {name.removesuffix("_total") for name in shown} == (ALONE | CLUSTER) - left_out
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_prometheus_asks_at_the_port_that_workers_serve() -> None:
+    (job,) = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    worker = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["worker"]
+    assert str(job["dns_sd_configs"][0]["port"]) == worker["environment"]["LINKCRAWL_METRICS_PORT"]
+
+
+def test_the_environment_of_the_units_is_known() -> None:
+    lines = (DEPLOY / "systemd" / "environment.example").read_text().splitlines()
+    names = {line.split("=")[0] for line in lines if not line.startswith("#")}
+    assert names <= {name for name, known in KNOWN.items() if known.environment}
+
+
+def test_logs_are_cut_in_place() -> None:
+    """A crawl keeps its files open: a log that is moved away would go on growing there."""
+    assert "copytruncate" in (DEPLOY / "logrotate" / "linkcrawl").read_text()
