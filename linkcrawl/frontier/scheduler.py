@@ -102,7 +102,10 @@ class Scheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether waiting makes sense: something is being fetched, or may go within the crawl's patience."""
-        return self._session.arguments.continuous or self.feeder.is_busy or self._has_work()
+        if self._session.arguments.continuous or self.feeder.is_busy or self._has_work():
+            return True
+        self.let_go_of_blocked()  # what has met a block since the last look gets its record before the crawl ends
+        return self._has_work()
 
     def _has_work(self) -> bool:
         session = self._session
