@@ -7,21 +7,25 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl import urls
 from linkcrawl.commands.export import moment
-from linkcrawl.config import Config, ConfigError
+from linkcrawl.config import LOCAL, Config, ConfigError
 from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
 from linkcrawl.frontier.overview import Overview
-from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
+from linkcrawl.frontier.showing import HEAD, NAMED, host_facts, host_row, line
 from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.shown import columns, facts, tell
 from linkcrawl.stores import Store, StoreError, StoreLost, open_existing, open_store
+
+if TYPE_CHECKING:
+    from linkcrawl.frontier.cluster_view import ClusterView
 
 # Exit statuses, those of every command (docs).
 STORE_LOST = 1
@@ -61,12 +65,25 @@ class Command(ScrapyCommand):
             store = (open_store if act == "block" else open_existing)(config.store)
             try:
                 outlook = Outlook.of(store, config, policies, time.time())
-                tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts)))
+                tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts, cluster=_cluster(config))))
             finally:
                 store.close()
         except (ConfigError, StoreError) as error:
             print(error, file=sys.stderr)
             self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE
+
+
+def _cluster(config: Config) -> ClusterView | None:
+    """The workers that share the store's links. A Redis that is away is told, and stops nothing."""
+    if config.frontier == LOCAL:
+        return None
+    from linkcrawl.frontier.cluster_view import cluster_view  # it needs the extra `redis`
+
+    try:
+        return cluster_view(config.frontier)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return None
 
 
 def _asked(args: list[str], opts: argparse.Namespace) -> tuple[str, str]:
@@ -110,6 +127,11 @@ class Asked:
     outlook: Outlook
     host: str
     opts: argparse.Namespace
+    cluster: ClusterView | None
+
+    def leased_by(self, gate: str) -> dict[str, str | None]:
+        """Which worker leases a gate, where there is a cluster."""
+        return {} if self.cluster is None else {"leased_by": self.cluster.holders.get(gate)}
 
     @property
     def as_json(self) -> bool:
@@ -118,18 +140,41 @@ class Asked:
 
 def _list(asked: Asked) -> str:
     views = list(Overview(asked.outlook).hosts())
+    holders = {} if asked.cluster is None else asked.cluster.holders
     if asked.as_json:
-        return json.dumps([view.row() for view in views], indent=2)
+        rows = [view.row() | asked.leased_by(view.gate) for view in views]
+        return json.dumps(rows, indent=2)
     if not views:
         return "No hosts yet: the store has no links."
-    return columns(HEAD, [line(view, asked.outlook.now()) for view in views])
+    listed = columns(HEAD, [line(view, asked.outlook.now()) for view in views])
+    return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster, holders)}"
+
+
+def _workers(cluster: ClusterView, holders: Mapping[str, str]) -> str:
+    """The workers alive, and what each leases."""
+    if not cluster.workers:
+        return "No worker of the cluster is alive."
+    gates = {name: sorted(gate for gate, holder in holders.items() if holder == name) for name in holders.values()}
+    rows = [
+        (
+            worker.name,
+            iso(worker.since),
+            str(worker.leases),
+            str(worker.load),
+            ", ".join(gates.get(worker.name, [])[:NAMED]) + (" …" if worker.leases > NAMED else ""),
+        )
+        for worker in cluster.workers
+    ]
+    waiting = f"\n{cluster.waited_for} gates that hops wait for are leased by nobody" if cluster.waited_for else ""
+    return columns(("WORKER", "SINCE", "GATES", "WITH WORK", "LEASES"), rows) + waiting
 
 
 def _show(asked: Asked) -> str:
     overview = Overview(asked.outlook, asked.host)
     if asked.as_json:
-        return json.dumps(host_row(overview, asked.host), indent=2)
-    return facts(host_facts(overview, asked.host))
+        return json.dumps(host_row(overview, asked.host) | asked.leased_by(overview.host(asked.host).gate), indent=2)
+    leased = [("leased by", name or "nobody") for name in asked.leased_by(overview.host(asked.host).gate).values()]
+    return facts([*host_facts(overview, asked.host), *leased])
 
 
 def _block(asked: Asked) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.cluster_kit import holders, running_cluster, running_redis
+from tests.crawl.cluster_kit import Cluster, holders, running_cluster, running_redis
 from tests.crawl.harness import Crawler, environment, until
 from tests.crawl.measures import LATE, pages
 from tests.site.client import RunningSite, running_site
@@ -78,6 +79,30 @@ def test_pushed_seeds_are_taken_up_while_workers_run(tmp_path: Path, site: Runni
         assert [worker.wait(20).status for worker in workers] == [130, 130]
         cluster.judge(urls, site.requests())
         assert holders(cluster.redis) == {}
+
+
+def hosts(cluster: Cluster, *arguments: str) -> str:
+    crawler = cluster.crawler("seeding")
+    command = crawler.command("hosts", *arguments)
+    return subprocess.run(
+        command, cwd=crawler.folder, env=environment(), capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_hosts_shows_workers_and_who_leases_what(tmp_path: Path, site: RunningSite) -> None:
+    urls = [site.url(healthy(host), f"/{page}") for host in range(12) for page in range(30)]
+    with running_cluster(tmp_path) as cluster:
+        cluster.seed(urls)
+        workers = [cluster.start(), cluster.start()]
+        until(lambda: len(holders(cluster.redis)) == 2, "both lease gates")
+        names = {f"{socket.gethostname()}:{worker.process.pid}" for worker in workers}
+        rows = json.loads(hosts(cluster, "list", "--format", "json"))
+        told = hosts(cluster, "list")
+        shown = hosts(cluster, "show", rows[0]["host"])
+    assert {row["leased_by"] for row in rows} - {None} <= names
+    assert sum(row["leased_by"] is not None for row in rows) >= 6  # some may be changing hands
+    assert all(name in told for name in names)
+    assert "leased by" in shown
 
 
 def crawl(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
