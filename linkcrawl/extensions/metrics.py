@@ -51,7 +51,7 @@ class Metrics:
         self._session = session_of(crawler)
         config = self._session.config
         if not config.metrics_port:
-            raise NotConfigured("LINKCRAWL_METRICS_PORT is not set")
+            raise NotConfigured  # without a text: Scrapy warns of one, and no metrics is what most want
         self._crawler = crawler
         self._lag: float | None = None
         self._asking: asyncio.Task[None] | None = None
