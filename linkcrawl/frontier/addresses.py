@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import tldextract
@@ -26,6 +26,12 @@ def registered_domain(host: str) -> str:
     return ".".join(name.split(".")[-2:])
 
 
+def server_address(addresses: Iterable[str]) -> str:
+    """The address by which a server is known, of all that a name has; empty where it has none. IPv4 goes before IPv6:
+    a server's names have the one in common, and often not all of them have the other as well."""
+    return min(addresses, key=lambda address: (":" in address, address), default="")
+
+
 class Addresses:
     """Hosts by address. The first host that comes to an address leads it: its gate is that of those who follow."""
 
@@ -39,11 +45,11 @@ class Addresses:
         return host in self._address
 
     def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
-        """A host's addresses, of which the lowest stands for its server. The hosts that have to leave the gate they
+        """A host's addresses, of which one stands for its server (`server_address`). The hosts that have to leave the gate they
         had for one of their own, because their address has turned out to be one of many strangers."""
         if host in self._address or not addresses:
             return ()
-        address = min(addresses)
+        address = server_address(addresses)
         self._address[host] = address
         hosts = self._hosts.setdefault(address, [])
         domains = self._domains.setdefault(address, set())

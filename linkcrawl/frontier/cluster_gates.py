@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from attrs import define, field
 from scrapy.http import Request
 
-from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain
+from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain, server_address
 from linkcrawl.frontier.cluster_hops import Travels
 from linkcrawl.frontier.cluster_ledger import Beat, Given, Ledger, Taken
 from linkcrawl.frontier.desk import RobotsDesk
@@ -312,7 +312,7 @@ class Leases:
         answers = await asyncio.gather(*(self._resolver.resolve(dns_name(host)) for host in hosts if host))
         named = [host for host in hosts if host]
         found = [
-            (host, registered_domain(host), "" if isinstance(answer, Fault) else min(map(str, answer), default=""))
+            (host, registered_domain(host), "" if isinstance(answer, Fault) else server_address(map(str, answer)))
             for host, answer in zip(named, answers, strict=True)
         ]
         return found + [("", "", "")] * (len(hosts) - len(named))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain
+from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain, server_address
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,16 @@ def test_an_address_is_learned_once() -> None:
     addresses.learn("b.org", ["192.0.2.2"])
     assert addresses.learn("b.org", ["192.0.2.1"]) == ()
     assert addresses.leader("b.org") == "b.org", "a gate that changes with every look at DNS would keep no delay"
+
+
+@pytest.mark.parametrize("v4", ["192.0.2.1", "203.0.113.5", "8.8.8.8", "31.0.0.1"])
+@pytest.mark.parametrize("v6", ["2001:db8::1", "2a00::1", "fe80::1"])
+def test_names_of_one_server_share_a_gate_where_only_some_have_ipv6(v4: str, v6: str) -> None:
+    addresses = Addresses()
+    addresses.learn("old.site.org", [v4])
+    addresses.learn("new.site.org", [v6, v4])
+    assert addresses.leader("new.site.org") == "old.site.org"
+    assert server_address([]) == ""
 
 
 HOSTS = [f"{name}.site{site}.org" for site in range(7) for name in ("a", "b")]
