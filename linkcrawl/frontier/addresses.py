@@ -45,8 +45,8 @@ class Addresses:
         return host in self._address
 
     def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
-        """A host's addresses, of which one stands for its server (`server_address`). The hosts that have to leave the gate they
-        had for one of their own, because their address has turned out to be one of many strangers."""
+        """A host's addresses, of which one stands for its server (`server_address`). The hosts that have to leave the
+        gate they had for one of their own, because their address has turned out to be one of many strangers."""
         if host in self._address or not addresses:
             return ()
         address = server_address(addresses)
