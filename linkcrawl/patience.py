@@ -28,7 +28,9 @@ async def patiently(session: Session, function: Callable[P, T], *args: P.args, *
             result = await session.worker.call(function, *args, **kwargs)
         except StoreLost as fault:
             now = session.now()
-            began = now if began is None else began
+            if began is None:
+                began = now
+                told = now if session.store_lost else None  # another who waits has told of it, and goes on telling
             session.store_lost = True
             if told is None or now - told >= REPEAT:
                 told = now
@@ -37,7 +39,7 @@ async def patiently(session: Session, function: Callable[P, T], *args: P.args, *
                 raise
             await asyncio.sleep(RETRY)
         else:
-            if began is not None:
+            if began is not None and session.store_lost:
                 logger.warning("The store is back after %.0f s.", session.now() - began)
                 session.store_lost = False
                 session.nudge()

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from linkcrawl.frontier.local import HOSTS_A_CALL, HostQueue, LocalQueue
 from linkcrawl.items import DueLink
+from linkcrawl.patience import patiently
 from linkcrawl.session import Session
+from linkcrawl.stores import StoreLost
 
 
 class Feeder:
@@ -24,6 +26,8 @@ class Feeder:
         self._deliver = deliver
         #: Whether a host is this crawl's to ask; workers of a cluster leave some to others.
         self.feeds: Callable[[str], bool] = lambda host: True
+        #: Told when the store has not come back in LINKCRAWL_PATIENCE.
+        self.give_up: Callable[[StoreLost], None] = lambda fault: None
         self._hungry: dict[str, HostQueue] = {}
         self._feeding: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -77,7 +81,7 @@ class Feeder:
     async def look_now(self) -> None:
         """The first look, before anything is handed out."""
         began = self._session.now()
-        backlog = await self._session.worker.call(self._queue.backlog, self._session.store)
+        backlog = await patiently(self._session, self._queue.backlog, self._session.store)
         self.look_took, self.looked_at = self._session.now() - began, began
         for queue in self._queue.refresh(backlog, self._session.now()):
             self.hungry(queue)
@@ -100,19 +104,21 @@ class Feeder:
             while self._look_again:
                 self._look_again = False
                 await self.look_now()
+        except StoreLost as fault:
+            self.give_up(fault)
         finally:
             self._looking = None
             self._session.nudge()
 
     async def _feed(self) -> None:
-        worker, store, queue = self._session.worker, self._session.store, self._queue
+        session, store, queue = self._session, self._session.store, self._queue
         try:
             while self._hungry and not queue.spent:
                 hungry = list(self._hungry.values())[:HOSTS_A_CALL]
                 for each in hungry:
                     del self._hungry[each.host]
                 epoch = self._session.epoch
-                for each, links, drained in await worker.call(queue.fetch, store, hungry):
+                for each, links, drained in await patiently(session, queue.fetch, store, hungry):
                     if epoch != self._session.epoch:
                         break
                     new = queue.take_in(each, links, drained)
@@ -120,6 +126,8 @@ class Feeder:
                         self.hungry(each)
                     self._deliver(each, new)
                 self._session.nudge()
+        except StoreLost as fault:
+            self.give_up(fault)
         finally:
             self._feeding = None
             self._session.nudge()

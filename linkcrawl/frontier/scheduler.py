@@ -64,6 +64,8 @@ class Scheduler(BaseScheduler):
         self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided)
         self.doubt = NetworkDoubt(session.now)
         self.feeder = Feeder(session, self.queue, self._deliver)
+        self.feeder.give_up = self.give_up
+        self._giving_up: asyncio.Task[None] | None = None
         resolver = resolver_of(crawler, session.config.allowed_networks)
         self._placer = Placer(session, self.bench, self.keeper, resolver)
         self._endings = Endings(crawler, session, self.keeper, self.doubt)
@@ -216,6 +218,18 @@ class Scheduler(BaseScheduler):
         self.queue.forget(link_id)
         self.feeder.under_way -= 1
         self.feeder.feed()
+
+    @property
+    def is_giving_up(self) -> bool:
+        """Whether the crawl ends because its store is lost."""
+        return self._giving_up is not None
+
+    def give_up(self, fault: StoreLost) -> None:
+        """The store did not come back in LINKCRAWL_PATIENCE: the crawl ends, with `store_lost`."""
+        if self._giving_up is None:
+            logger.error("The store did not come back in LINKCRAWL_PATIENCE, the crawl ends: %s", fault)
+            close = self._crawler.engine.close_spider_async(reason="store_lost")
+            self._giving_up = asyncio.get_running_loop().create_task(close)
 
     # Inside.
 

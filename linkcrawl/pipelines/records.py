@@ -35,7 +35,6 @@ class RecordsPipeline:
         self._crawler = crawler
         self._waiting: list[tuple[Finished, asyncio.Future[bool]]] = []
         self._writer: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -86,19 +85,19 @@ class RecordsPipeline:
     async def _store(self, batch: list[Finished]) -> bool:
         session = session_of(self._crawler)
         try:
-            await patiently(session, self._scheduler.finish, batch)
+            if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
+                await session.worker.call(self._scheduler.finish, batch)
+            else:
+                await patiently(session, self._scheduler.finish, batch)
         except LeaseLost as fault:
             logger.warning("%d records are given up: %s", len(batch), fault)
             return False
         except StoreLost as fault:
-            self._give_up(fault)
+            self._give_up(batch, fault)
             return False
         return True
 
-    def _give_up(self, fault: StoreLost) -> None:
-        logger.error("The store did not come back in LINKCRAWL_PATIENCE, %s: %s", self._dropped(), fault)
-        close = self._crawler.engine.close_spider_async(reason="store_lost")
-        self._closing = self._closing or asyncio.get_running_loop().create_task(close)
-
-    def _dropped(self) -> str:
-        return f"{len(self._waiting)} more records are given up, their links stay due"
+    def _give_up(self, batch: list[Finished], fault: StoreLost) -> None:
+        count = len(batch) + len(self._waiting)
+        logger.error("%d records are given up, their links stay due: %s", count, fault)
+        self._scheduler.give_up(fault)
