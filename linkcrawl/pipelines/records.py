@@ -98,6 +98,5 @@ class RecordsPipeline:
         return True
 
     def _give_up(self, batch: list[Finished], fault: StoreLost) -> None:
-        count = len(batch) + len(self._waiting)
-        logger.error("%d records are given up, their links stay due: %s", count, fault)
+        logger.error("%d records are given up, their links stay due: %s", len(batch), fault)
         self._scheduler.give_up(fault)
