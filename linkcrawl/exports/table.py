@@ -26,8 +26,9 @@ PROXY_COLUMNS: tuple[str, ...] = COLUMNS + PROXY_FIELDS
 #: Between several collections in one cell. Redirects have a space: no URL that was requested holds one.
 SEPARATOR = " | "
 
-#: A cell that starts with one of these is a formula to a spreadsheet (OWASP, "CSV Injection"; CVE-2021-41270).
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+#: A cell that starts with one of these is a formula to a spreadsheet (OWASP, "CSV Injection"; CVE-2021-41270); the
+#: full-width forms are one where input methods write those.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def safe(text: str) -> str:

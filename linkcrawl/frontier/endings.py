@@ -48,7 +48,7 @@ class Endings:
         if self._doubt.note(gate.name, self._keeper.pace(gate.name).good + self._recently_good(gate.name) > 0, outcome):
             self._session.nudge()
         if self._doubt.down_since is not None:
-            return self._session.now() + gate.delay  # not the host's doing: its pace learns nothing
+            return self._unlearned(gate)
         self._remember_refusal(gate.name, request, outcome)
         ended = self._keeper.ended(gate, request.meta["host"], outcome, self._cost(request))
         for event in ended.events:
@@ -65,7 +65,7 @@ class Endings:
     def note_moved(self, gate: Gate[Any], request: Request) -> float:
         """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
         if self._doubt.down_since is not None:
-            return self._session.now() + gate.delay
+            return self._unlearned(gate)
         return self._keeper.ended(gate, request.meta["host"], request.meta["outcome"], self._cost(request)).wake
 
     async def close(self) -> None:
@@ -104,6 +104,12 @@ class Endings:
             outcome.status or 0,
         )
         self._session.audit.add(line)
+
+    def _unlearned(self, gate: Gate[Any]) -> float:
+        """When a gate opens after a request that our own network failed: its pace learns nothing of that, but what it
+        waited for before it still waits for."""
+        now = self._session.now()
+        return max(now + gate.delay, self._keeper.wait(gate.name, now).at)
 
     def _remember_refusal(self, gate: str, request: Request, outcome: Outcome) -> None:
         link = request.meta.get("link")
