@@ -20,19 +20,14 @@ from typing import Any
 import redis
 from scrapy.http import Request
 
+from linkcrawl.frontier.cluster_clocks import Grants
 from linkcrawl.frontier.cluster_gates import Leases
 from linkcrawl.frontier.cluster_hops import Resume, Travels
-from linkcrawl.frontier.cluster_ledger import Beat, Ledger, Lost
-from linkcrawl.frontier.desk import RobotsDesk
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.local import LocalQueue
-from linkcrawl.frontier.placing import Placed, Task
-from linkcrawl.frontier.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.cluster_ledger import Beat, Lost
+from linkcrawl.frontier.cluster_parts import Parts
+from linkcrawl.frontier.placing import Placed
+from linkcrawl.frontier.workbench import Lane
 from linkcrawl.items import DueLink
-from linkcrawl.network.resolver import Resolver
-from linkcrawl.politeness.policy import Clock
-from linkcrawl.session import Session
 from linkcrawl.stores import StoreLost
 
 logger = logging.getLogger(__name__)
@@ -45,51 +40,33 @@ LOOK, REPEAT = 2.0, 60.0
 QUIET = 4 * BEAT
 #: Seconds that what is in flight waits to be told to Redis together with others.
 GATHER = 0.02
-#: Seconds that a gate is put off while Redis is asked for it: it comes back with the answer.
-HOUR = 3600.0
 #: Sessions that may die over a link until it is parked.
 DEATHS = 3
 
 
 class Cluster:
     """Runs beside the scheduler, on its parts. `pending`: whether the scheduler has something to wait for by itself.
-    `offer`: puts a task into its gate. `remember`: stores what is known of hosts. `in_flight`: the
-    requests on their way. `resume`: the request that a check comes to next. `give_up`: ends the crawl without Redis."""
+    `drop`: lets go of what the scheduler keeps, and gives the requests in flight. `resume`: the request that a check
+    comes to next. `give_up`: ends the crawl without Redis."""
 
     def __init__(
         self,
-        session: Session,
-        ledger: Ledger,
-        bench: Workbench[Task],
-        keeper: Gatekeeper,
-        queue: LocalQueue,
-        feeder: Feeder,
-        desk: RobotsDesk,
-        resolver: Resolver,
+        parts: Parts,
         *,
         pending: Callable[[], bool],
-        offer: Callable[[Placed], None],
-        remember: Callable[[], Awaitable[None]],
-        in_flight: Callable[[], list[Request]],
+        drop: Callable[[], list[Request]],
         resume: Resume,
         give_up: Callable[[], None],
     ):
-        self._session = session
-        self._ledger = ledger
-        self._bench = bench
-        self._keeper = keeper
-        self._queue = queue
-        self._feeder = feeder
-        self._desk = desk
+        self._parts = parts
+        self._session, self._ledger = parts.session, parts.ledger
         self._pending = pending
-        self._offer = offer
-        self._in_flight = in_flight
+        self._drop = drop
         self._give_up = give_up
         self._resume = resume
-        self.travels = Travels(session, ledger, queue, feeder, keeper.name)
-        self.leases = Leases(
-            session, ledger, bench, keeper, queue, feeder, desk, resolver, self.travels, offer, remember, self._arrive
-        )
+        self.travels = Travels(parts)
+        self.leases = Leases(parts, self.travels, self._arrive)
+        self.clocks = Grants(parts, self._spawn)
         self.beat: Beat | None = None
         self._joined = False
         self._away_since: float | None = None
@@ -99,7 +76,6 @@ class Cluster:
         self._has_looked = False
         self._quiet_since: float | None = None
         self._flying: dict[str, str] = {}
-        self._granted: set[int | str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loops: list[asyncio.Task[None]] = []
         #: Sessions that were lost.
@@ -127,7 +103,7 @@ class Cluster:
         if isinstance(task, DueLink):
             if self.leases.feeds(gate):
                 return False
-            self._queue.forget(task.id)
+            self._parts.queue.forget(task.id)
             return True
         if task.meta.setdefault("epoch", self._session.epoch) != self._session.epoch:
             return True
@@ -141,14 +117,14 @@ class Cluster:
 
     def is_parked(self, link: DueLink) -> bool:
         """Whether the link has killed too many workers."""
-        return self.leases.deaths(self._keeper.name(link.host), link.id) >= DEATHS
+        return self.leases.deaths(self._parts.keeper.name(link.host), link.id) >= DEATHS
 
     async def locate(self, host: str) -> None:
         """Have the gate of a host settled, as soon as Redis can be asked."""
         epoch = self._session.epoch
         while epoch == self._session.epoch:
             try:
-                await self.leases.locate(host)
+                await self.leases.places.locate([host])
                 return
             except (Lost, redis.RedisError):
                 await asyncio.sleep(BEAT)
@@ -162,22 +138,6 @@ class Cluster:
             if not self._flying:
                 asyncio.get_running_loop().call_later(GATHER, self._spawn, self._tell_flying)
             self._flying[gate] = str(link.id)
-
-    def asks_clocks(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...]) -> bool:
-        """Whether the first request of a check has to wait for a word of Redis that it may clear its clocks; its gate
-        waits with it."""
-        link = task if isinstance(task, DueLink) else task.meta["link"]
-        if link.id in self._granted:
-            self._granted.discard(link.id)
-            return False
-        opens, gate.wake = gate.wake, self._session.now() + HOUR
-        self._spawn(lambda: self._ask_clocks(gate, task, lane, clocks, opens))
-        return True
-
-    def clocks_struck(self, clocks: tuple[tuple[str, float], ...], *, begun: bool) -> None:
-        """A check that was granted has been sent; or it isn't for now, and others may."""
-        now = self._session.now()
-        self._spawn(lambda: self._ledger.struck(clocks, now, begun=begun))
 
     def regroup(self) -> None:
         """Policies have changed, and with them perhaps which hosts share a gate: give all gates back, and take anew."""
@@ -267,7 +227,7 @@ class Cluster:
         if self._quiet_since is None:
             self._quiet_since = now
         if not self._nothing_left and (beat.others == 0 or now - self._quiet_since > QUIET):
-            await self._feeder.look_now()
+            await self._parts.feeder.look_now()
             await self.leases.take(beat, all_of_them=True)
             self._nothing_left = not self._is_busy()
             self._session.nudge()
@@ -285,20 +245,20 @@ class Cluster:
         self.losses += 1
         logger.error("The leases of this worker are over (%s): what it held is left to others", why)
         loop = asyncio.get_running_loop()
-        for request in self._in_flight():
+        for request in self._drop():
             limit: asyncio.Timeout | None = request.meta.get("limit")
             if limit is not None:
                 with suppress(RuntimeError):  # it has ended just now
                     limit.reschedule(loop.time())
-        for gate in self._bench.gates.values():
-            self._bench.drain(gate)
+        for gate in self._parts.bench.gates.values():
+            self._parts.bench.drain(gate)
         self.leases.clear()
         self.travels.clear()
-        self._desk.clear()
-        self._queue.clear()
-        self._feeder.clear()
+        self._parts.desk.clear()
+        self._parts.queue.clear()
+        self._parts.feeder.clear()
         self._flying.clear()
-        self._granted.clear()
+        self.clocks.clear()
         self._nothing_left = self._has_looked = False
 
     def _complain(self, fault: Exception) -> None:
@@ -314,40 +274,13 @@ class Cluster:
     async def _arrive(self, hops: list[str]) -> None:
         """Checks of others whose next hop is ours."""
         for request in await self.travels.receive(hops, self._resume):
-            self._offer(Placed(task=request, lane=Lane.HOP))
+            self._parts.offer(Placed(task=request, lane=Lane.HOP))
         self._session.nudge()
 
     async def _tell_flying(self) -> None:
         flying, self._flying = self._flying, {}
         if flying:
             await self._ledger.flying(flying)
-
-    async def _ask_clocks(
-        self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], opens: float
-    ) -> None:
-        epoch, now = self._session.epoch, self._session.now()
-        wait: float | None = None
-        try:
-            asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in clocks]
-            wait = await self._ledger.grant(asked, now)
-        finally:
-            if epoch == self._session.epoch:
-                self._clocks_answered(gate, task, lane, clocks, wait)
-                self._bench.retime(gate, opens)
-                self._session.nudge()
-
-    def _clocks_answered(
-        self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], wait: float | None
-    ) -> None:
-        names: tuple[str, ...] = ()
-        if wait == 0:
-            self._granted.add(task.id if isinstance(task, DueLink) else task.meta["link"].id)
-        else:
-            names = tuple(clock.name for clock in clocks)
-            opens = self._session.now() + (1.0 if wait is None else wait)
-            for clock in clocks:
-                self._bench.set_clock(clock.name, clock.delay, opens)
-        self._bench.offer(gate, task, lane=lane, clocks=names, first=True)
 
     def _spawn(self, do: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._try(do))

@@ -4,58 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from attrs import define, field
 from scrapy.http import Request
 
-from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain, server_address
+from linkcrawl.frontier.cluster_candidates import AGAIN, AT_ONCE, Candidates
 from linkcrawl.frontier.cluster_hops import Travels
-from linkcrawl.frontier.cluster_ledger import Beat, Given, Ledger, Taken
-from linkcrawl.frontier.desk import RobotsDesk
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.local import LocalQueue
-from linkcrawl.frontier.placing import Placed, Task, dns_name, host_of
-from linkcrawl.frontier.workbench import Gate, Lane, Place, Workbench
+from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
+from linkcrawl.frontier.cluster_parts import Parts
+from linkcrawl.frontier.cluster_places import Places
+from linkcrawl.frontier.placing import Placed, Task, host_of
+from linkcrawl.frontier.workbench import Gate, Lane, Place
 from linkcrawl.items import HostMemory
-from linkcrawl.network.fault import Fault
-from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.pace_memory import GATE
-from linkcrawl.session import Session
 from linkcrawl.stores import StoreLost
 
-#: Gates taken in one call, so that no script holds Redis for long.
-AT_ONCE = 200
 #: Gates that hops wait for which are looked at in one round.
 HOP_GATES = 50
-#: Names looked up at a time.
-LOOKUPS = 64
 #: A worker gives gates away when it has so much more than its share, and so many more at least.
 SURPLUS, LEAST_SURPLUS = 0.25, 4
-#: Seconds until gates that others held are asked for again, and between two looks for due links (or so many times what
-#: a look takes).
-AGAIN, LOOK, LOOKS_COST = 0.25, 2.0, 20.0
-
-
-class SharedAddresses(Addresses):
-    """Who leads the gate of a host is settled once for all workers, in Redis."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._leaders: dict[str, str] = {}
-
-    def settle(self, leaders: Mapping[str, str]) -> None:
-        """Take in what Redis has said."""
-        self._leaders.update(leaders)
-
-    def leader(self, host: str) -> str:
-        return self._leaders.get(host, host)
-
-    def clear(self) -> None:
-        """Forget: a new generation may say otherwise."""
-        self._leaders.clear()
 
 
 @define(eq=False)
@@ -67,38 +36,25 @@ class Lease:
 
 
 class Leases:
-    """This worker's gates. `offer` puts a task into its gate; `remember` stores host memory; `arrive` takes hops."""
+    """This worker's gates. `arrive` takes over checks whose next hop is ours."""
 
-    def __init__(
-        self,
-        session: Session,
-        ledger: Ledger,
-        bench: Workbench[Task],
-        keeper: Gatekeeper,
-        queue: LocalQueue,
-        feeder: Feeder,
-        desk: RobotsDesk,
-        resolver: Resolver,
-        travels: Travels,
-        offer: Callable[[Placed], None],
-        remember: Callable[[], Awaitable[None]],
-        arrive: Callable[[list[str]], Awaitable[None]],
-    ):
-        self._session, self._ledger, self._bench, self._keeper = session, ledger, bench, keeper
-        self._queue, self._feeder, self._desk, self._resolver = queue, feeder, desk, resolver
-        self._travels, self._offer, self._remember, self._arrive = travels, offer, remember, arrive
-        self._addresses = SharedAddresses()
-        keeper.share(self._addresses)
+    def __init__(self, parts: Parts, travels: Travels, arrive: Callable[[list[str]], Awaitable[None]]):
+        self._session, self._ledger, self._bench, self._keeper = parts.session, parts.ledger, parts.bench, parts.keeper
+        self._queue, self._feeder, self._desk = parts.queue, parts.feeder, parts.desk
+        self._offer, self._remember = parts.offer, parts.remember
+        self._travels, self._arrive = travels, arrive
+        self.places = Places(parts)
+        self._candidates = Candidates(parts, lambda host: host in self._gate_of)
         self._leases: dict[str, Lease] = {}
         self._gate_of: dict[str, str] = {}
         self._closing: set[str] = set()
         self._leaving: dict[str, Given] = {}
+        self._parting: set[str] = set()  # hosts of gates that are leaving
         self._wants: dict[str, list[Placed]] = {}
         self._bells: set[str] = set()
-        self._candidates: deque[str] = deque()
-        self._held_elsewhere: list[str] = []
-        self._built_at = self._retried_at = float("-inf")
         self._opening = 0
+        #: Gates of ours with work, as the last round has seen them.
+        self.load = 0
 
     # What others ask.
 
@@ -117,17 +73,12 @@ class Leases:
 
     def knows(self, name: str) -> bool:
         """Whether what is remembered of this host or gate is ours to store."""
-        return name in self._leases or name in self._gate_of or name in self._leaving
+        return name in self._leases or name in self._gate_of or name in self._leaving or name in self._parting
 
     def deaths(self, gate: str, link_id: int | str) -> int:
         """How many sessions died over a link."""
         lease = self._leases.get(gate)
         return 0 if lease is None else lease.deaths.get(str(link_id), 0)
-
-    @property
-    def load(self) -> int:
-        """Gates with work that are ours."""
-        return sum(not self._is_idle(name, lease) for name, lease in self._leases.items())
 
     @property
     def is_busy(self) -> bool:
@@ -161,10 +112,9 @@ class Leases:
         self._wants.clear()
         self._bells.clear()
         self._candidates.clear()
-        self._held_elsewhere.clear()
-        self._addresses.clear()
-        self._keeper.known.clear()
-        self._built_at = float("-inf")
+        self._parting.clear()
+        self.places.clear()
+        self.load = 0
 
     # Taking.
 
@@ -172,27 +122,29 @@ class Leases:
         """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work."""
         if not beat.agreed:
             return
-        self._renew_candidates()
-        room = len(self._candidates) if all_of_them else self._room(beat)
+        self._candidates.renew()
+        room = len(self._candidates) if all_of_them else self._candidates.room(beat, self.load)
         await self._take_wanted()
         gates: dict[str, set[str]] = defaultdict(set)
+        epoch = self._session.epoch
         for gate in await self._ledger.waited_for(HOP_GATES):
             if gate not in self._leases and gate not in self._leaving:
                 gates[gate] = set()
         room = min(room, AT_ONCE) + len(gates)
         while self._candidates and len(gates) < room:
-            hosts = [self._candidates.popleft() for _ in range(min(AT_ONCE, len(self._candidates)))]
-            rest = await self._sort(hosts, gates, room)
-            self._candidates.extendleft(reversed(rest))
+            rest = await self._sort(self._candidates.pop(), gates, room)
+            if epoch != self._session.epoch:
+                return
+            self._candidates.put_back(rest)
             if rest:
                 break
         await self._take(gates)
-        self._look_for_more()
+        self._candidates.look_for_more()
 
     async def _sort(self, hosts: list[str], gates: dict[str, set[str]], room: int) -> list[str]:
         """Put hosts with their gates, as long as there is room; the hosts that are left."""
         epoch = self._session.epoch
-        await self._locate(hosts)
+        await self.places.locate(hosts)
         if epoch != self._session.epoch:
             return []
         for place, host in enumerate(hosts):
@@ -223,13 +175,19 @@ class Leases:
         names = list(gates)
         if not names:
             return
-        answers = dict(zip(names, await self._ledger.take([(name, self._built_at) for name in names]), strict=True))
+        epoch = self._session.epoch
+        given = await self._ledger.take([(name, self._candidates.seen_at) for name in names])
+        if epoch != self._session.epoch:
+            return
+        answers = dict(zip(names, given, strict=True))
         for name, answer in answers.items():
             if answer.standing == "held":
-                self._held_elsewhere += gates[name]
+                self._candidates.are_held(gates[name])
             elif answer.standing == "empty":
                 for host in gates[name]:
                     self._queue.hosts[host].due = 0
+            elif answer.standing == "mine" and name not in self._leases:  # it was never opened, for a fault of ours
+                self._leaving.setdefault(name, Given(gate=name, wait=None, done=False))
         taken = {name: answer for name, answer in answers.items() if answer.standing == "taken"}
         await self._open({name: gates[name] for name in taken}, taken)
 
@@ -293,65 +251,6 @@ class Leases:
             if host in self._queue.hosts:
                 self._feeder.hungry(self._queue.hosts[host])
 
-    async def locate(self, host: str) -> None:
-        """Have a host's gate settled."""
-        await self._locate([host])
-
-    async def _locate(self, hosts: list[str]) -> None:
-        """Settle the gates of hosts, by what Redis knows; else by the address that their name has."""
-        unknown = [host for host in hosts if host not in self._keeper.known]
-        found = await self._ledger.places(unknown)
-        new = [host for host in unknown if host not in found and not self._has_group(host)]
-        for start in range(0, len(new), LOOKUPS):
-            part = new[start : start + LOOKUPS]
-            found |= await self._ledger.place(await self._resolved(part), FEW)
-        self._addresses.settle(found)
-        self._keeper.known.update(unknown)
-
-    async def _resolved(self, hosts: list[str]) -> list[tuple[str, str, str]]:
-        answers = await asyncio.gather(*(self._resolver.resolve(dns_name(host)) for host in hosts if host))
-        named = [host for host in hosts if host]
-        found = [
-            (host, registered_domain(host), "" if isinstance(answer, Fault) else server_address(map(str, answer)))
-            for host, answer in zip(named, answers, strict=True)
-        ]
-        return found + [("", "", "")] * (len(hosts) - len(named))
-
-    def _has_group(self, host: str) -> bool:
-        return self._keeper.applied(host).gate is not None
-
-    def _room(self, beat: Beat) -> int:
-        """How many gates more are our share."""
-        if beat.others == 0:
-            return AT_ONCE
-        mine = self.load
-        free = max(0, len(self._candidates) - beat.load)  # the others hold the rest of what the last look has seen
-        return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
-
-    def _renew_candidates(self) -> None:
-        """Hosts with due links that aren't ours, most work first, as the last look had them; later those again that
-        others held."""
-        now = self._session.now()
-        if self._feeder.looked_at > self._built_at:
-            self._built_at = self._feeder.looked_at
-            due = [
-                queue
-                for queue in self._queue.hosts.values()
-                if queue.due > queue.passed_over and queue.host not in self._gate_of
-            ]
-            due.sort(key=lambda queue: -queue.due)
-            self._candidates = deque(queue.host for queue in due)
-            self._held_elsewhere.clear()
-        elif not self._candidates and self._held_elsewhere and now - self._retried_at > AGAIN:
-            self._retried_at = now
-            self._candidates.extend(host for host in self._held_elsewhere if self._queue.hosts[host].due > 0)
-            self._held_elsewhere.clear()
-
-    def _look_for_more(self) -> None:
-        wait = max(LOOK, LOOKS_COST * self._feeder.look_took)
-        if not self._candidates and self._session.now() > self._feeder.looked_at + wait and not self._feeder.is_busy:
-            self._feeder.look()
-
     # Giving.
 
     async def answer_bells(self) -> None:
@@ -367,10 +266,11 @@ class Leases:
 
     async def give(self, beat: Beat) -> None:
         """Give back what has nothing to do, and what is more than our share."""
+        idle = [name for name, lease in self._leases.items() if self._is_idle(name, lease)]
+        for name in idle:
+            self._leave(name)
+        self.load = len(self._leases)
         self._close_surplus(beat)
-        for name, lease in list(self._leases.items()):
-            if self._is_idle(name, lease):
-                self._leave(name)
         await self._give_leaving()
 
     async def give_all(self) -> None:
@@ -387,6 +287,8 @@ class Leases:
         await self._ledger.give(leaving.values())
         for name in leaving:
             self._leaving.pop(name, None)
+        if not self._leaving:
+            self._parting.clear()
 
     def _leave(self, name: str) -> None:
         lease = self._leases.pop(name)
@@ -397,6 +299,7 @@ class Leases:
         self._travels.give_back(name)
         for host in lease.hosts:
             self._gate_of.pop(host, None)
+        self._parting |= lease.hosts
         self._closing.discard(name)
         self._leaving[name] = Given(gate=name, wait=gate.wake - self._session.now(), done=done)
 
@@ -413,12 +316,11 @@ class Leases:
         """Every second of the gates that are many more than our share, so that large and small ones go alike."""
         if beat.others == 0 or self._closing:
             return
-        mine = [name for name, lease in self._leases.items() if not self._is_idle(name, lease)]
-        share = math.ceil((len(mine) + beat.load) / (beat.others + 1))
-        surplus = len(mine) - share
+        share = math.ceil((self.load + beat.load) / (beat.others + 1))
+        surplus = self.load - share
         if surplus <= max(LEAST_SURPLUS, SURPLUS * share):
             return
-        giveable = [name for name in mine if not self._bench.gates[name].lanes[Lane.HOP]]
+        giveable = [name for name in self._leases if not self._bench.gates[name].lanes[Lane.HOP]]
         giveable.sort(key=lambda name: -self._bench.gates[name].work_left)
         chosen = giveable[1::2] + giveable[::2]
         for name in chosen[:surplus]:

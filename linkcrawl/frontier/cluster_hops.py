@@ -24,11 +24,9 @@ from linkcrawl.frontier.cluster_check import (
     read_travelling,
     ticket_from_token,
 )
-from linkcrawl.frontier.cluster_ledger import Ledger, Lost
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.local import LocalQueue
+from linkcrawl.frontier.cluster_ledger import Lost
+from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.items import DueLink
-from linkcrawl.session import Session
 
 if TYPE_CHECKING:
     from linkcrawl.check.procedure import Check
@@ -44,14 +42,12 @@ Resume = Callable[[DueLink, "Check"], Request]
 
 
 class Travels:
-    """This worker's side of it. `home`: the gate of a host. `resume`: the request that a check comes to next."""
+    """This worker's side of it."""
 
-    def __init__(self, session: Session, ledger: Ledger, queue: LocalQueue, feeder: Feeder, home: Callable[[str], str]):
-        self._session = session
-        self._ledger = ledger
-        self._queue = queue
-        self._feeder = feeder
-        self._home = home
+    def __init__(self, parts: Parts):
+        self._session, self._ledger = parts.session, parts.ledger
+        self._queue, self._feeder = parts.queue, parts.feeder
+        self._home = parts.keeper.name
         #: Checks begun or taken over here whose record is not stored: the host by link id.
         self.under_way: dict[int | str, str] = {}
         self._by_host: Counter[str] = Counter()

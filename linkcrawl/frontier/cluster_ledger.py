@@ -69,10 +69,11 @@ class Taken:
 
 @frozen(kw_only=True)
 class Given:
-    """A gate on its way back. `wait`: seconds until it may send. `done`: nothing is due there."""
+    """A gate on its way back. `wait`: seconds until it may send, None where that isn't known. `done`: nothing is due
+    there."""
 
     gate: str
-    wait: float
+    wait: float | None
     done: bool
     hops: tuple[str, ...] = ()
     out: tuple[str, ...] = ()
@@ -152,7 +153,7 @@ class Ledger:
 
     async def give(self, gates: Iterable[Given]) -> None:
         """Give gates back."""
-        rows = [(each.gate, _ms(min(max(each.wait, 0.0), MAX_WAIT)), each.done, each.hops, each.out) for each in gates]
+        rows = [(each.gate, _wait(each.wait), each.done, each.hops, each.out) for each in gates]
         await self._run("give", {"gates": rows, "keep": self._keep})
 
     async def waited_for(self, most: int) -> list[str]:
@@ -233,7 +234,7 @@ def client_of(url: str) -> Redis:
         decode_responses=True,
         socket_timeout=TIMEOUT,
         socket_connect_timeout=TIMEOUT,
-        max_connections=16,
+        max_connections=1000,  # more than are ever in use, so that none is refused
     )
     return client
 
@@ -252,6 +253,10 @@ def _source(script: str) -> str:
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def _wait(seconds: float | None) -> int:
+    return -1 if seconds is None else _ms(min(max(seconds, 0.0), MAX_WAIT))
 
 
 def _taken(row: Mapping[str, Any]) -> Taken:

@@ -13,6 +13,7 @@ from scrapy.http import Request
 from linkcrawl.check.procedure import Bar
 from linkcrawl.frontier.cluster import DEATHS, Cluster
 from linkcrawl.frontier.cluster_ledger import Ledger
+from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.placing import Task
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.frontier.workbench import Gate, Lane
@@ -32,19 +33,22 @@ class ClusterScheduler(Scheduler):
         super().__init__(crawler)
         session = self._session
         self.ledger = Ledger.connect(session.config.frontier, session.config.lease)
-        self.cluster = Cluster(
-            session,
-            self.ledger,
-            self.bench,
-            self.keeper,
-            self.queue,
-            self.feeder,
-            self.desk,
-            resolver_of(crawler, session.config.allowed_networks),
-            pending=self._has_own_work,
+        parts = Parts(
+            session=session,
+            ledger=self.ledger,
+            bench=self.bench,
+            keeper=self.keeper,
+            queue=self.queue,
+            feeder=self.feeder,
+            desk=self.desk,
+            resolver=resolver_of(crawler, session.config.allowed_networks),
             offer=self._placer.offer,
             remember=self.watch.remember,
-            in_flight=lambda: list(self._flying),
+        )
+        self.cluster = Cluster(
+            parts,
+            pending=self._has_own_work,
+            drop=self._drop,
             resume=lambda link, check: self._spider.resume(link, check),
             give_up=self._give_up,
         )
@@ -117,6 +121,11 @@ class ClusterScheduler(Scheduler):
             "redis_seconds_total": ("Seconds that these took, waiting included.", ledger.seconds),
         }
 
+    def _drop(self) -> list[Request]:
+        """All is lost: what waits aside goes, and what is in flight is to be cut off."""
+        self._aside.clear()
+        return list(self._flying)
+
     def _has_own_work(self) -> bool:
         return bool(self._flying) or self.feeder.is_fetching or self._has_work()
 
@@ -125,12 +134,12 @@ class ClusterScheduler(Scheduler):
         return super()._hand_out(request, gate)
 
     def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
-        clocks = self._clocks(task)
-        if clocks and self.cluster.asks_clocks(gate, task, self._lane(task), clocks):
+        clocks = self._must_clear(task)
+        if clocks and self.cluster.clocks.asks(gate, task, self._lane(task), clocks):
             return None
         return super()._prepare(gate, task, now)
 
-    def _clocks(self, task: Task) -> tuple[Clock, ...]:
+    def _must_clear(self, task: Task) -> tuple[Clock, ...]:
         """The clocks that the first request of a check has to clear; none for any other."""
         link = task if isinstance(task, DueLink) else task.meta["link"] if task.meta.get("clocks") else None
         if link is None:
@@ -148,7 +157,7 @@ class ClusterScheduler(Scheduler):
         if not clocks:
             return
         if not goes:
-            self.cluster.clocks_struck(clocks, begun=False)
+            self.cluster.clocks.struck(clocks, begun=False)
             return
         started = request.meta["on_sent"]
         self._unsent[request] = clocks
@@ -162,7 +171,7 @@ class ClusterScheduler(Scheduler):
     def _strike(self, request: Request) -> None:
         clocks = self._unsent.pop(request, None)
         if clocks:
-            self.cluster.clocks_struck(clocks, begun=True)
+            self.cluster.clocks.struck(clocks, begun=True)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         self.cluster.travels.begin(link)
@@ -171,8 +180,8 @@ class ClusterScheduler(Scheduler):
         if request is None:
             if self.feeder.under_way == begun:  # it isn't its time
                 self.cluster.travels.end(link.id)
-            if clocks := self._clocks(link):
-                self.cluster.clocks_struck(tuple((clock.name, clock.delay) for clock in clocks), begun=False)
+            if clocks := self._must_clear(link):
+                self.cluster.clocks.struck(tuple((clock.name, clock.delay) for clock in clocks), begun=False)
             return None
         if self.cluster.is_parked(link):
             self._emit(self._spider.bar(request, Bar(reason="parked", error=f"{DEATHS} workers died over it")))

@@ -105,7 +105,7 @@ class Gatekeeper:
 
     def drop(self, gate: str) -> None:
         """The gate is another worker's, or was: nothing that is known of it here counts."""
-        for known in (self._paces, self._members, self._terms):
+        for known in (self._paces, self._members, self._terms, self._valid):
             known.pop(gate, None)
 
     def restart(self, gate: str, now: float) -> None:

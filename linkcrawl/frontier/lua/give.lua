@@ -1,11 +1,13 @@
--- Gives gates back. given: gates, a list of {gate, wait (ms until it may send), done (nothing is due there), hops, out
+-- Gives gates back. given: gates, a list of {gate, wait (ms until it may send; -1: not known), done (nothing is due there), hops, out
 -- (tokens of checks that go on elsewhere)}; keep (ms that a token holds).
 for _, each in ipairs(given.gates) do
   local gate, wait, done, hops, out = each[1], each[2], each[3], each[4], each[5]
   if redis.call('HGET', key('gates'), gate) == me then
     redis.call('HDEL', key('gates'), gate)
     redis.call('HDEL', key('flying'), gate)
-    redis.call('HSET', key('wakes'), gate, now + wait)
+    if wait >= 0 then
+      redis.call('HSET', key('wakes'), gate, now + wait)
+    end
     if done then
       redis.call('HSET', key('done'), gate, now)
     end

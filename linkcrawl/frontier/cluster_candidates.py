@@ -1,0 +1,81 @@
+"""Which gates a worker may lease next, and how many are its share."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from linkcrawl.frontier.cluster_ledger import Beat
+from linkcrawl.frontier.cluster_parts import Parts
+
+#: Gates taken in one call, so that no script holds Redis for long.
+AT_ONCE = 200
+#: Seconds until gates that others held are asked for again, and between two looks for due links (or so many times what
+#: a look takes).
+AGAIN, LOOK, LOOKS_COST = 0.25, 2.0, 20.0
+
+
+class Candidates:
+    """Hosts with due links that aren't ours, most work first. `ours`: whether a host's gate is leased here."""
+
+    def __init__(self, parts: Parts, ours: Callable[[str], bool]):
+        self._session, self._queue, self._feeder = parts.session, parts.queue, parts.feeder
+        self._ours = ours
+        self._hosts: deque[str] = deque()
+        self._held: list[str] = []
+        self._retried_at = float("-inf")
+        #: When the look into the store began that they are of.
+        self.seen_at = float("-inf")
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    def clear(self) -> None:
+        """Forget all; the next look begins anew."""
+        self._hosts.clear()
+        self._held.clear()
+        self.seen_at = float("-inf")
+
+    def pop(self) -> list[str]:
+        """The next hosts."""
+        return [self._hosts.popleft() for _ in range(min(AT_ONCE, len(self._hosts)))]
+
+    def put_back(self, hosts: Iterable[str]) -> None:
+        """There was no room for these."""
+        self._hosts.extendleft(reversed(list(hosts)))
+
+    def are_held(self, hosts: Iterable[str]) -> None:
+        """Another worker leases their gates."""
+        self._held += hosts
+
+    def room(self, beat: Beat, mine: int) -> int:
+        """How many gates more are our share, beside `mine` with work."""
+        if beat.others == 0:
+            return AT_ONCE
+        free = max(0, len(self._hosts) - beat.load)  # the others hold the rest of what the last look has seen
+        return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
+
+    def renew(self) -> None:
+        """As the last look has them; later those again that others held."""
+        now = self._session.now()
+        if self._feeder.looked_at > self.seen_at:
+            self.seen_at = self._feeder.looked_at
+            due = [
+                queue
+                for queue in self._queue.hosts.values()
+                if queue.due > queue.passed_over and not self._ours(queue.host)
+            ]
+            due.sort(key=lambda queue: -queue.due)
+            self._hosts = deque(queue.host for queue in due)
+            self._held.clear()
+        elif not self._hosts and self._held and now - self._retried_at > AGAIN:
+            self._retried_at = now
+            self._hosts.extend(host for host in self._held if self._queue.hosts[host].due > 0)
+            self._held.clear()
+
+    def look_for_more(self) -> None:
+        """Look into the store again, where there are none left and it costs little."""
+        wait = max(LOOK, LOOKS_COST * self._feeder.look_took)
+        if not self._hosts and self._session.now() > self._feeder.looked_at + wait and not self._feeder.is_busy:
+            self._feeder.look()
