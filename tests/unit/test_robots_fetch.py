@@ -108,12 +108,12 @@ def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standi
     ("coding", "body", "found"),
     [
         ("identity", BODY, True),
-        ("gzip", gzip.compress(BODY), True),
-        ("GZip", gzip.compress(BODY), True),
+        ("gzip", gzip.compress(BODY, mtime=0), True),
+        ("GZip", gzip.compress(BODY, mtime=0), True),
         ("deflate", zlib.compress(BODY), True),
         ("gzip", BODY, False),
         ("br", BODY, False),
-        ("gzip, gzip", gzip.compress(gzip.compress(BODY)), False),
+        ("gzip, gzip", gzip.compress(gzip.compress(BODY, mtime=0), mtime=0), False),
     ],
 )
 def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
