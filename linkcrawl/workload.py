@@ -17,8 +17,9 @@ from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.outlook import Outlook
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Reject
+from linkcrawl.politeness.pace import Terms
 from linkcrawl.politeness.pace_memory import GATE
-from linkcrawl.politeness.pacing import Terms, delay
+from linkcrawl.politeness.pacing import delay
 from linkcrawl.politeness.policy import Clock, Policies
 from linkcrawl.simulation import Load, Part
 from linkcrawl.sources.marks import Mark

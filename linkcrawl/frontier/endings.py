@@ -15,7 +15,8 @@ from linkcrawl.frontier.doubt import NetworkDoubt
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.politeness.audit import Line
-from linkcrawl.politeness.pacing import WINDOW, Blocked, Delay, Silenced
+from linkcrawl.politeness.pace import Blocked, Delay, Silenced
+from linkcrawl.politeness.pacing import WINDOW
 from linkcrawl.politeness.signals import REFUSED
 from linkcrawl.session import Session
 

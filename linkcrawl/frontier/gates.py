@@ -15,19 +15,9 @@ from linkcrawl.frontier.openings import OPEN, Openings, robots_of
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order
 from linkcrawl.politeness.hosts import HostBook
+from linkcrawl.politeness.pace import Delay, Event, Pace, Terms, Wait
 from linkcrawl.politeness.pace_memory import GATE, handed_out, joined, pace_from_row, restarted, unblocked
-from linkcrawl.politeness.pacing import (
-    Delay,
-    Event,
-    Pace,
-    Terms,
-    Wait,
-    considered,
-    counted,
-    delay,
-    note,
-    ready_at,
-)
+from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_at
 from linkcrawl.politeness.policy import Applied, Clock, Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.signals import answer_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from linkcrawl.items import Order
-from linkcrawl.politeness.pacing import Standing, Wait
+from linkcrawl.politeness.pace import Standing, Wait
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.robots_txt import Robots

@@ -16,8 +16,9 @@ from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.outlook import Outlook
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order, iso
+from linkcrawl.politeness.pace import Delay, Pace, Standing
 from linkcrawl.politeness.pace_memory import in_flight
-from linkcrawl.politeness.pacing import DAY, Delay, Pace, Standing
+from linkcrawl.politeness.pacing import DAY
 from linkcrawl.shown import span
 
 #: Seconds besides LINKCRAWL_TIMEOUT that a request may be on its way: looking its name up takes 10 at most, and what a

@@ -7,7 +7,7 @@ from typing import Any
 
 from linkcrawl.frontier.overview import HostView, Overview
 from linkcrawl.items import HostMemory, Order, iso
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from linkcrawl.politeness.policy import Applied, Policy
 from linkcrawl.politeness.robots_cache import Entry
 from linkcrawl.shown import seconds_text, span

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import HostMemory
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 
 #: Seconds that a useless HEAD is remembered; then HEAD is tried again, as servers get mended.
 HEAD_MEMORY = 30 * 86400.0

@@ -7,7 +7,8 @@ from typing import Any
 
 from attrs import evolve
 
-from linkcrawl.politeness.pacing import WORKED, Pace
+from linkcrawl.politeness.pace import Pace
+from linkcrawl.politeness.pacing import WORKED
 
 #: The one key of the row of a host that shares another's gate: that gate's name, under which the pace is kept.
 GATE = "gate"

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.walls import is_challenge
-from linkcrawl.politeness.pacing import Answer, Kind
+from linkcrawl.politeness.pace import Answer, Kind
 
 #: "Slow down", in all its numbers: RFC 6585 (429), RFC 9110 (503), and 420, 430, 509 and 529 by custom.
 THROTTLED = frozenset({420, 429, 430, 503, 509, 529})

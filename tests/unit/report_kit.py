@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, HostMemory
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from linkcrawl.stores import Entry, Store, open_store
 from tests.contract.making import FOREVER, check, entry
 

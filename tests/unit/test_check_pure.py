@@ -13,7 +13,11 @@ import pytest
 import linkcrawl
 
 ROOT = Path(linkcrawl.__file__).parent
-PURE = [*sorted((ROOT / "check").glob("*.py")), ROOT / "politeness/pacing.py", ROOT / "frontier/workbench.py"]
+PURE = [
+    *sorted((ROOT / "check").glob("*.py")),
+    *sorted((ROOT / "politeness").glob("pac*.py")),
+    ROOT / "frontier/workbench.py",
+]
 PURE.append(ROOT / "simulation.py")
 ROOMS = [path for path in PURE if path.name != "__init__.py"]
 

@@ -12,7 +12,7 @@ import pytest
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
-from linkcrawl.politeness.pacing import Blocked, Standing
+from linkcrawl.politeness.pace import Blocked, Standing
 from linkcrawl.politeness.policy import Clock as CollectionClock
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.hosts import HEAD_MEMORY, HostBook
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from tests.unit.frontier_kit import T0
 
 

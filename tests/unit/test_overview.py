@@ -19,7 +19,7 @@ from linkcrawl.frontier.overview import Overview, State
 from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from linkcrawl.politeness.robots_cache import RobotsCache, restored
 from linkcrawl.shown import columns, facts, span
 from linkcrawl.stores import Entry, Store, open_store

@@ -10,22 +10,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkcrawl.politeness.pace import Answer, Blocked, Event, Kind, Pace, Silenced, Terms
 from linkcrawl.politeness.pace_memory import pace_from_row, restarted, unblocked
-from linkcrawl.politeness.pacing import (
-    BANNED,
-    LEAST_BACK_OFF,
-    MAX_SILENCE,
-    Answer,
-    Blocked,
-    Event,
-    Kind,
-    Pace,
-    Silenced,
-    Terms,
-    delay,
-    note,
-    ready_at,
-)
+from linkcrawl.politeness.pacing import BANNED, LEAST_BACK_OFF, MAX_SILENCE, delay, note, ready_at
 
 T0 = 1_800_000_000.0
 seconds = st.floats(0, 5000)

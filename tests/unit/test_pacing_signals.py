@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.politeness.own_network import SILENT_GATES, OwnNetwork, note_end
-from linkcrawl.politeness.pacing import Kind
+from linkcrawl.politeness.pace import Kind
 from linkcrawl.politeness.signals import answer_of, retry_at
 
 NOW = 1_800_000_000.25

@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 from linkcrawl.items import Act, Category, HostMemory, Order, Record
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from linkcrawl.reports.make import balanced, lasting_target, report
 from linkcrawl.reports.model import Report
 from linkcrawl.stores import Query, Store, open_store

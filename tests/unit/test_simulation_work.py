@@ -13,7 +13,7 @@ from linkcrawl.commands.simulate import Outcome, outcome, span
 from linkcrawl.config import Config, ConfigError, read_config
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.pacing import Pace
+from linkcrawl.politeness.pace import Pace
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import parse
 from linkcrawl.stores import open_store
