@@ -111,3 +111,10 @@ def test_the_environment_of_the_units_is_known() -> None:
 def test_logs_are_cut_in_place() -> None:
     """A crawl keeps its files open: a log that is moved away would go on growing there."""
     assert "copytruncate" in (DEPLOY / "logrotate" / "linkcrawl").read_text()
+
+
+def test_metrics_are_documented() -> None:
+    told = (ROOT / "docs" / "deployment.md").read_text()
+    rows = [line.split("|")[1] for line in told.splitlines() if line.startswith("| `linkcrawl_")]
+    documented = {name.removesuffix("_total") for row in rows for name in metrics_in(row)}
+    assert documented == ALONE | CLUSTER
