@@ -21,6 +21,7 @@ from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_
 from linkcrawl.politeness.policy import Applied, Clock, Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.signals import answer_of
+from linkcrawl.politeness.terms import clock_terms, strictest
 
 
 @frozen(kw_only=True)
@@ -120,7 +121,7 @@ class Gatekeeper:
         """What requests through this gate must keep, each number with its origin."""
         known, now = self._terms.get(gate), self._session.now()
         if known is None or self._valid.get(gate, math.inf) <= now:
-            known = self._terms[gate] = _strictest([self._host_terms(host) for host in sorted(self._hosts(gate))])
+            known = self._terms[gate] = strictest([self._host_terms(host) for host in sorted(self._hosts(gate))])
             self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
         return known
 
@@ -210,7 +211,7 @@ class Gatekeeper:
             return
         # one host more; to work out anew what thousands have said, each time that one comes, would take too long
         now = self._session.now()
-        self._terms[gate.name] = _strictest([self.terms(gate.name), self._host_terms(host)])
+        self._terms[gate.name] = strictest([self.terms(gate.name), self._host_terms(host)])
         gate.delay = self.delay(gate.name).seconds
         self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
         if gate.wake > now and self.openings.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
@@ -254,7 +255,7 @@ class Gatekeeper:
 
     def clock_opens(self, clock: Clock) -> float:
         """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
-        return ready_at(self.pace(f"clock {clock.name}"), _clock_terms(clock)).at
+        return ready_at(self.pace(f"clock {clock.name}"), clock_terms(clock)).at
 
     def clock_started(self, clock: str) -> None:
         """A check has cleared the clock of this name just now."""
@@ -274,31 +275,3 @@ class Gatekeeper:
                 self._paces[gate] = unblocked(pace)
                 self._session.hosts.change(gate, pace=self._paces[gate])
         return sorted({self.name(host) for host in changed})
-
-
-def _clock_terms(clock: Clock) -> Terms:
-    return Terms(floor=clock.delay, floor_from=f"policy {clock.rule}", k=0.0, max_per_day=clock.max_per_day)
-
-
-def _strictest(terms: list[Terms]) -> Terms:
-    """The terms of several hosts behind one gate. What was agreed on for one host binds where no other host's own
-    word is larger; the floor of the slowest is the gate's."""
-    if len(terms) == 1:
-        return terms[0]
-    floor = max(terms, key=lambda each: each.floor)
-    asked = max(terms, key=_asked)
-    limits = [each.max_per_day for each in terms if each.max_per_day is not None]
-    return evolve(
-        floor,
-        max_per_day=min(limits, default=None),
-        crawl_delay=asked.crawl_delay,
-        request_rate_delay=asked.request_rate_delay,
-        agreed_delay=asked.agreed_delay,
-        agreed_from=asked.agreed_from,
-    )
-
-
-def _asked(terms: Terms) -> float:
-    if terms.agreed_delay is not None:
-        return terms.agreed_delay
-    return max(terms.crawl_delay or 0.0, terms.request_rate_delay or 0.0)

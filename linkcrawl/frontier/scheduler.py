@@ -3,6 +3,9 @@
 The way of a request: due links come from the local queue, hops from the spider, robots.txt from the robots desk; each
 waits in its gate; `next_request` takes those whose gates are open, asks policy and robots.txt, and has them asked.
 `ended` (called by the downloader, whatever happened) opens the gate again after its delay.
+
+The file is longer than others because everything here is one decision, what goes now, taken on one state; what can be
+decided apart from that (gates, places, robots.txt, feeding, endings) has rooms of its own.
 """
 
 from __future__ import annotations
