@@ -16,13 +16,13 @@ from linkcrawl import urls
 from linkcrawl.commands.export import moment
 from linkcrawl.config import LOCAL, Config, ConfigError
 from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
-from linkcrawl.frontier.overview import Overview
+from linkcrawl.frontier.overview import HostView, Overview
 from linkcrawl.frontier.showing import HEAD, NAMED, host_facts, host_row, line
 from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyError
-from linkcrawl.shown import columns, facts, tell
-from linkcrawl.stores import Store, StoreError, StoreLost, open_existing, open_store
+from linkcrawl.shown import columns, facts, span, tell
+from linkcrawl.stores import Narrow, Store, StoreError, StoreLost, open_existing, open_store
 
 if TYPE_CHECKING:
     from linkcrawl.frontier.cluster_view import ClusterView
@@ -42,7 +42,7 @@ class Command(ScrapyCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "[list | show H | block H --reason R [--until T] | unblock H] [--format table|json]"
+        return "[list [--collection C] | show H | block H --reason R [--until T] | unblock H] [--format table|json]"
 
     def short_desc(self) -> str:
         return "Show what hosts wait for and why; block or unblock one"
@@ -54,6 +54,7 @@ class Command(ScrapyCommand):
         super().add_options(parser)
         parser.add_argument("--reason", metavar="R", help="why the host is blocked, in a few words")
         parser.add_argument("--until", metavar="T", help="when the block ends by itself (ISO 8601, UTC)")
+        parser.add_argument("--collection", metavar="C", help="with list: hosts of links of these collections (a glob)")
         parser.add_argument("--format", choices=["table", "json"], default="table")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -96,6 +97,8 @@ def _asked(args: list[str], opts: argparse.Namespace) -> tuple[str, str]:
         raise ConfigError(f"scrapy hosts {act}: {wanted}; scrapy hosts show example.org would work")
     if act != "block" and (opts.reason is not None or opts.until is not None):
         raise ConfigError(f"scrapy hosts {act}: --reason and --until are for block")
+    if act != "list" and opts.collection is not None:
+        raise ConfigError(f"scrapy hosts {act}: --collection is for list")
     return act, host_key(rest[0]) if rest else ""
 
 
@@ -139,15 +142,35 @@ class Asked:
 
 
 def _list(asked: Asked) -> str:
-    views = list(Overview(asked.outlook).hosts())
+    views = _of_collection(asked, list(Overview(asked.outlook).hosts()))
     holders = {} if asked.cluster is None else asked.cluster.holders
     if asked.as_json:
         rows = [view.row() | asked.leased_by(view.gate) for view in views]
         return json.dumps(rows, indent=2)
     if not views:
-        return "No hosts yet: the store has no links."
+        return "No hosts yet: the store has no such links."
     listed = columns(HEAD, [line(view, asked.outlook.now()) for view in views])
+    if asked.opts.collection is not None:
+        listed += f"\n\n{_outlook_of(views, asked)}"
     return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster, holders)}"
+
+
+def _of_collection(asked: Asked, views: list[HostView]) -> list[HostView]:
+    """The hosts of a collection's due links, each with how many of those it has; all where none was asked for."""
+    if asked.opts.collection is None:
+        return views
+    narrow = Narrow(collection=asked.opts.collection)
+    due = {each.host: each.due for each in asked.store.backlog(asked.outlook.now(), narrow)}
+    return [evolve(view, due=due[view.host]) for view in views if view.host in due]
+
+
+def _outlook_of(views: list[HostView], asked: Asked) -> str:
+    """When a collection's links can all have been asked: when the last of its hosts is through with all of its own."""
+    due, ends = sum(view.due for view in views), [view.eta for view in views if view.eta is not None]
+    shut = sum(view.due for view in views if view.eta is None)
+    when = f"not before {span(max(ends) - asked.outlook.now())} from now" if ends else "not foreseeable"
+    waiting = f"; {shut} of them wait at blocked hosts" if shut else ""
+    return f"{due} links of {asked.opts.collection} are due; the last is asked {when}{waiting}"
 
 
 def _workers(cluster: ClusterView, holders: Mapping[str, str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,10 @@ from scrapy.settings import Settings
 
 from linkcrawl import settings as defaults
 from linkcrawl.commands import audit, explain, hosts
+from linkcrawl.items import Seed
 from linkcrawl.politeness.audit import Line
+from linkcrawl.stores import open_store
+from linkcrawl.takeup import entry
 
 KEPT = [Line(0, 1, "a", "a", 1.0, "DOWNLOAD_DELAY", (), "HEAD", 200), Line(2.5, 3, "a", "a", 1.0, "x", (), "GET", 200)]
 BROKEN = [*KEPT, Line(3.5, 4, "a", "a", 1.0, "back-off", (), "HEAD", 200)]
@@ -70,6 +75,7 @@ def test_audit_of_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["show"], "needs one host"),
         (["list", "a"], "takes no host"),
         (["show", "a b"], "is not a host"),
+        (["show", "a", "--collection", "x"], "--collection is for list"),
         (["show", "a", "--reason", "x"], "--reason and --until are for block"),
         (["block", "a"], "--reason 'asked by their administrator' would work"),
         (["block", "a", "--reason", "\x1b[31m"], "is not a line of text"),
@@ -102,3 +108,25 @@ def test_a_host_may_be_blocked_before_the_first_crawl(tmp_path: Path, capsys: py
 def test_explain_needs_one_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(explain, tmp_path) == 2
     assert "one URL is needed" in capsys.readouterr().err
+
+
+def test_hosts_of_a_collection_and_when_its_links_can_all_have_been_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as store:
+        places = [("large.example", "one", 100), ("large.example", "two", 3), ("small.example", "two", 5)]
+        for host, collection, links in places:
+            urls = [f"http://{host}/{collection}/{number}" for number in range(links)]
+            store.add([entry(Seed(url=url, collection=collection)) for url in urls])
+    settings = {"LINKCRAWL_STORE": f"sqlite:///{tmp_path}/links.db", "DOWNLOAD_DELAY": "2"}
+    assert run(hosts, tmp_path, "list", "--collection", "two", **settings) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == ["large.example", "small.example"]
+    assert "8 links of two are due; the last is asked not before 3.4 min from now" in lines[-1]
+    assert run(hosts, tmp_path, "list", "--collection", "two", "--format", "json", **settings) == 0
+    assert [(row["host"], row["due"]) for row in json.loads(capsys.readouterr().out)] == [
+        ("large.example", 3),
+        ("small.example", 5),
+    ]
+    assert run(hosts, tmp_path, "list", "--collection", "three", **settings) == 0
+    assert "no such links" in capsys.readouterr().out
