@@ -125,6 +125,7 @@ class Cluster:
         while epoch == self._session.epoch:
             try:
                 await self.leases.places.locate([host])
+                await self.leases.adopt(host)
                 return
             except (Lost, redis.RedisError):
                 await asyncio.sleep(BEAT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -10,16 +9,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from attrs import define, field
 from scrapy.http import Request
 
-from linkcrawl.frontier.cluster_candidates import AGAIN, AT_ONCE, Candidates
+from linkcrawl.frontier.cluster_candidates import AT_ONCE, Candidates
 from linkcrawl.frontier.cluster_hops import Travels
 from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
+from linkcrawl.frontier.cluster_memory import bring
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.cluster_places import Places
 from linkcrawl.frontier.placing import Placed, Task, host_of
 from linkcrawl.frontier.workbench import Gate, Lane, Place
-from linkcrawl.items import HostMemory
-from linkcrawl.politeness.pace_memory import GATE
-from linkcrawl.stores import StoreLost
 
 #: Gates that hops wait for which are looked at in one round.
 HOP_GATES = 50
@@ -39,6 +36,7 @@ class Leases:
     """This worker's gates. `arrive` takes over checks whose next hop is ours."""
 
     def __init__(self, parts: Parts, travels: Travels, arrive: Callable[[list[str]], Awaitable[None]]):
+        self._parts = parts
         self._session, self._ledger, self._bench, self._keeper = parts.session, parts.ledger, parts.bench, parts.keeper
         self._queue, self._feeder, self._desk = parts.queue, parts.feeder, parts.desk
         self._offer, self._remember = parts.offer, parts.remember
@@ -150,8 +148,7 @@ class Leases:
         for place, host in enumerate(hosts):
             gate = self._keeper.name(host)
             if gate in self._leases:
-                if gate not in self._closing:
-                    self._join(gate, {host})
+                await self.adopt(host)
             elif gate in gates or len(gates) < room:
                 gates[gate].add(host)
             else:
@@ -195,16 +192,10 @@ class Leases:
         """Gates that are ours now: all that is known of their hosts out of the store, then their links."""
         if not taken:
             return
-        epoch = self._session.epoch
         self._opening += 1
         try:
-            memories = await self._memories({*hosts, *(host for each in hosts.values() for host in each)})
-            if epoch != self._session.epoch:
+            if not await bring(self._parts, {*hosts, *(host for each in hosts.values() for host in each)}):
                 return
-            self._session.hosts.load(memories)
-            for memory in memories:
-                for authority, row in memory.robots.items():
-                    self._session.robots.restore(authority, row)
             for name, answer in taken.items():
                 self._enter(name, hosts[name], answer)
             await self._arrive([hop for answer in taken.values() for hop in answer.hops])
@@ -212,21 +203,13 @@ class Leases:
             self._opening -= 1
         self._session.nudge()
 
-    async def _memories(self, names: set[str]) -> list[HostMemory]:
-        """What the store remembers under these names, and under the gates that these hosts were in before."""
-        found = await self._remembered(names)
-        before = {str(memory.pace[GATE]) for memory in found if GATE in memory.pace} - names
-        return found + await self._remembered(before) if before else found
-
-    async def _remembered(self, names: set[str]) -> list[HostMemory]:
-        """Patiently: a gate that has been leased must be opened."""
-        session, epoch = self._session, self._session.epoch
-        while epoch == session.epoch:
-            try:
-                return await session.worker.call(lambda: list(session.store.hosts(sorted(names))))
-            except StoreLost:
-                await asyncio.sleep(AGAIN)
-        return []
+    async def adopt(self, host: str) -> None:
+        """A host whose gate is leased already comes to it, with all that is remembered."""
+        name = self._keeper.name(host)
+        if name not in self._leases or host in self._leases[name].hosts:
+            return
+        if await bring(self._parts, {host}, self.knows) and name in self._leases:
+            self._join(name, {host})
 
     def _enter(self, name: str, hosts: set[str], taken: Taken) -> None:
         now = self._session.now()
@@ -300,6 +283,7 @@ class Leases:
         for host in lease.hosts:
             self._gate_of.pop(host, None)
         self._parting |= lease.hosts
+        self._keeper.known -= lease.hosts  # whoever comes there again brings what others have learned
         self._closing.discard(name)
         self._leaving[name] = Given(gate=name, wait=gate.wake - self._session.now(), done=done)
 
