@@ -16,7 +16,7 @@ demo: $(INSTALLED)  ## check a small sample web site on this machine and show wh
 
 test: $(INSTALLED)  ## run all tests, with every server and browser that they need; ARGS="-k robots" goes to pytest
 	@$(PY) scripts/browser.py
-	@$(PY) scripts/servers.py $(PY) -m pytest $(ARGS)
+	@$(PY) scripts/servers.py $(PY) -m pytest -n 3 --dist loadfile $(ARGS)
 
 lint: $(INSTALLED)  ## style, format and types, as CI wants them
 	$(PY) -m ruff check .

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Checks that may wait for the store; two of its transactions, at the rates that were measured.
+TO_BE_KEPT = 1000
+
 
 class Asker:
     """Keeps the engine informed: it must not take a crawl for idle while something is under way, and waits at its end
@@ -43,8 +46,10 @@ class Asker:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many requests are in flight as may be (CONCURRENT_REQUESTS)."""
-        return downloader_of(self._crawler).needs_backout()
+        """Whether as many requests are in flight as may be (CONCURRENT_REQUESTS), or so many checks wait for the store
+        to keep them that memory would grow with its slowness."""
+        downloader = downloader_of(self._crawler)
+        return downloader.needs_backout() or len(self._tasks) - len(downloader.active) >= TO_BE_KEPT
 
     def ask(self, request: Request) -> None:
         """Send a request whose gate has let it go. Its callback and errback are plain generators, or return None."""

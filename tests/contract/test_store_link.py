@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from linkcrawl.stores import Store
-
 from tests.contract.making import check, entry, key, link
 
 

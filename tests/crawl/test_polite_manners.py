@@ -203,10 +203,11 @@ def test_eleven_collections_on_one_host_share_its_delay(scene: Scene) -> None:
 
 
 def test_a_clock_of_collections_spaces_checks_over_all_their_hosts(scene: Scene) -> None:
-    """Two collections under one group rule: one clock, from start to start of two checks."""
+    """Two collections under one group rule: one clock, from start to start of two checks, as they were sent. They go
+    over connections of their own, so that a busy server may see the earlier one later than the next."""
     mine = [request for request in pages(scene.requests) if request.host.startswith("127.63.")]
     assert len(mine) == 3 * SPREAD
-    assert min(gaps(mine)) >= 0.6 - LATE
+    assert min(gaps(mine)) >= 0.6 - 10 * LATE
 
 
 @pytest.mark.parametrize(

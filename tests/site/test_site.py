@@ -65,11 +65,14 @@ def _connect(host: str, port: int, wait: float, trusted: str | None) -> socket.s
     plain = socket.create_connection((host, port), wait)
     if trusted is None:
         return plain
+    context = ssl.create_default_context(cafile=trusted)
+    secure = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
     try:
-        return ssl.create_default_context(cafile=trusted).wrap_socket(plain, server_hostname=host)
+        secure.do_handshake()
     except OSError:
-        plain.close()
+        secure.close()
         raise
+    return secure
 
 
 @pytest.fixture(scope="module")
