@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two renewals of the session, and between two rounds of giving and taking gates.
 BEAT, ROUND = 0.5, 0.25
+#: Seconds until the next round where there are gates to be had.
+SOON = 0.02
 #: Seconds between two looks at checks that are out, and between two lines about a Redis that is away.
 LOOK, REPEAT = 2.0, 60.0
 #: Seconds without work anywhere, as all workers say, after which there is none.
@@ -172,7 +174,11 @@ class Cluster:
         while True:
             await self._try(do)
             self.holds()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(SOON if seconds == ROUND and self._takes_more() else seconds)
+
+    def _takes_more(self) -> bool:
+        """Whether the next round will lease more gates."""
+        return self.beat is not None and self.leases.has_room(self.beat)
 
     async def _try(self, do: Callable[[], Awaitable[None]]) -> None:
         epoch = self._session.epoch

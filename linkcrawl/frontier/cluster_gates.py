@@ -83,6 +83,10 @@ class Leases:
         """Whether a gate is about to come or go."""
         return bool(self._wants or self._leaving or self._opening or self._closing)
 
+    def has_room(self, beat: Beat) -> bool:
+        """Whether gates are known that may be free, and are our share."""
+        return bool(self._candidates) and beat.agreed and self._candidates.room(beat, len(self._leases)) > 0
+
     def __len__(self) -> int:
         return len(self._leases)
 
@@ -285,6 +289,8 @@ class Leases:
         self._parting |= lease.hosts
         self._keeper.known -= lease.hosts  # whoever comes there again brings what others have learned
         self._closing.discard(name)
+        if not done:  # if nobody else takes it, we may again
+            self._candidates.are_held(host for host in lease.hosts if host in self._queue.hosts)
         self._leaving[name] = Given(gate=name, wait=gate.wake - self._session.now(), done=done)
 
     def _close(self, name: str) -> None:

@@ -109,8 +109,9 @@ class Ledger:
             sent = time.monotonic()
             try:
                 self.generation = str(await self._client.get(f"{PREFIX}generation") or "")
-                if not self.generation:
-                    await self._begin_generation()
+                if not self.generation:  # nobody was here before; who comes at the same time does the same
+                    await self._load_scripts()
+                    await self._client.set(f"{PREFIX}generation", 1, nx=True)
                     continue
                 joined = {"lease": _ms(self._lease), "about": json.dumps(about), "policies": policies}
                 await self._run("join", joined)
@@ -222,6 +223,9 @@ class Ledger:
 
     async def _begin_generation(self) -> None:
         await self._client.eval(_read("reset.lua"), 1, PREFIX)
+        await self._load_scripts()
+
+    async def _load_scripts(self) -> None:
         for text in self._sources.values():
             await self._client.script_load(text)
 
