@@ -47,6 +47,7 @@ class Scene:
     told: str
     edited_at: float
     changed_at: float
+    undoing_at: float
     undone_at: float
     ended_at: float
 
@@ -77,8 +78,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             time.sleep(ACTS + LOOKED)
             blocked = shown(crawler, site, "ordered")
             policies.write_text("[[policy]]\nname = 'half of a ru")
-            undone_at = time.time()  # the order acts from some moment within the command on
+            undoing_at = time.time()  # the order acts from some moment within the command on
             assert "obeyed all the same" in command(crawler, "hosts", "unblock", ordered).stderr
+            undone_at = time.time()
             time.sleep(ACTS + LOOKED)
             ended_at = time.time()
             running.signal(signal.SIGTERM)
@@ -93,6 +95,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             told=told,
             edited_at=edited_at,
             changed_at=changed_at,
+            undoing_at=undoing_at,
             undone_at=undone_at,
             ended_at=ended_at,
         )
@@ -127,7 +130,7 @@ def test_a_broken_policy_file_changes_nothing_and_is_told(scene: Scene) -> None:
 
 def test_a_block_acts_and_an_unblock_too(scene: Scene) -> None:
     assert "within 5 seconds" in scene.told
-    assert scene.between("ordered", scene.changed_at + ACTS, scene.undone_at) == []
+    assert scene.between("ordered", scene.changed_at + ACTS, scene.undoing_at) == []
     assert len(scene.between("ordered", scene.undone_at, scene.ended_at)) >= LOOKED / 0.3 / 2
 
 
