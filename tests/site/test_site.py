@@ -62,12 +62,14 @@ def ask(
 
 
 def _connect(host: str, port: int, wait: float, trusted: str | None) -> socket.socket:
-    plain = socket.create_connection((host, port), wait)
     if trusted is None:
-        return plain
+        return socket.create_connection((host, port), wait)
     context = ssl.create_default_context(cafile=trusted)
-    secure = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+    # Wrapped before it connects: around a connection that was reset already, wrap_socket raises and leaks the socket.
+    secure = context.wrap_socket(socket.socket(), server_hostname=host, do_handshake_on_connect=False)
     try:
+        secure.settimeout(wait)
+        secure.connect((host, port))
         secure.do_handshake()
     except OSError:
         secure.close()
