@@ -169,6 +169,7 @@ class DueLink:
 
     `next_check_at` is since when it has been due (stores.NEVER for a link that was never checked): with priority
     and id it is the link's place in the order of `Store.due`, and stays so when the link has moved on.
+    `last_category` and `last_checked_at` are of its latest record, None where it has none.
     """
 
     id: int | str
@@ -181,6 +182,7 @@ class DueLink:
     expected_mime: str | None = None
     state: LinkState = LinkState()
     last_category: Category | None = None
+    last_checked_at: float | None = None
 
 
 @frozen(kw_only=True)
@@ -202,10 +204,15 @@ class HostMemory:
 
 @frozen(kw_only=True)
 class Finished:
-    """A check that has ended: its record, and the state that its link goes on with."""
+    """A check that has ended: its record, and the state that its link goes on with.
+
+    `of`: the link as it was given out for this check; None where the check is of another program. A store tells by it
+    two checks that were begun on the same state of a link.
+    """
 
     record: Record
     state: LinkState
+    of: DueLink | None = None
 
 
 class Act(StrEnum):

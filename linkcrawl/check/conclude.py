@@ -29,7 +29,7 @@ def conclude(
     planned = plan(
         link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
     )
-    return Finished(record=_record(link, done, planned, at, crawler), state=planned.state)
+    return Finished(record=_record(link, done, planned, at, crawler), state=planned.state, of=link)
 
 
 def mime_matches(expected: str | None, actual: str | None) -> bool | None:

@@ -16,7 +16,7 @@ from linkcrawl.check.procedure import Check
 from linkcrawl.items import DueLink
 
 #: The layout of a hop; another is refused.
-VERSION = 1
+VERSION = 2
 
 _converter = make_converter(forbid_extra_keys=True)
 

@@ -95,10 +95,10 @@ class ClusterScheduler(Scheduler):
     def owns(self, link_id: int | str) -> bool:
         return self.cluster.holds() and link_id in self.cluster.travels.under_way
 
-    def finish(self, finished: Sequence[Finished]) -> None:
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         if time.monotonic() >= self.ledger.deadline:
             raise LeaseLost("the leases were over before the store was reached")
-        super().finish(finished)
+        return super().finish(finished)
 
     def forget(self, link_id: int | str) -> None:
         if link_id in self.cluster.travels.under_way:

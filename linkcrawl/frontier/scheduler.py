@@ -212,9 +212,9 @@ class Scheduler(BaseScheduler):
         """Whether a check's record is this crawl's to store."""
         return True
 
-    def finish(self, finished: Sequence[Finished]) -> None:
-        """Store records, in the store's thread."""
-        self._session.store.finish(finished)
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
+        """Store records, in the store's thread; the links whose check another worker has recorded first."""
+        return self._session.store.finish(finished)
 
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored, or it won't be in this crawl."""

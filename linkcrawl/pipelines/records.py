@@ -56,7 +56,7 @@ class RecordsPipeline:
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())
         if not await stored:
-            raise DropItem("it could not be stored; the link stays due")
+            raise DropItem("it was not stored: the store is lost, or another worker's check of the link is there")
         return self._counted(item.record)
 
     @property
@@ -75,27 +75,25 @@ class RecordsPipeline:
         while self._waiting:
             await asyncio.sleep(GATHER)
             batch, self._waiting = self._waiting, []
-            stored = await self._store([finished for finished, _ in batch])
+            refused = await self._store([finished for finished, _ in batch])
             for finished, future in batch:
                 self._scheduler.forget(finished.record.link_id)
                 if not future.done():
-                    future.set_result(stored)
+                    future.set_result(finished.record.link_id not in refused)
         self._writer = None
 
-    async def _store(self, batch: list[Finished]) -> bool:
+    async def _store(self, batch: list[Finished]) -> frozenset[int | str]:
+        """The links whose records were not stored."""
         session = session_of(self._crawler)
         try:
             if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
-                await session.worker.call(self._scheduler.finish, batch)
-            else:
-                await patiently(session, self._scheduler.finish, batch)
+                return await session.worker.call(self._scheduler.finish, batch)
+            return await patiently(session, self._scheduler.finish, batch)
         except LeaseLost as fault:
             logger.warning("%d records are given up: %s", len(batch), fault)
-            return False
         except StoreLost as fault:
             self._give_up(batch, fault)
-            return False
-        return True
+        return frozenset(finished.record.link_id for finished in batch)
 
     def _give_up(self, batch: list[Finished], fault: StoreLost) -> None:
         logger.error("%d records are given up, their links stay due: %s", len(batch), fault)

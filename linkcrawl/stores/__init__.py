@@ -189,10 +189,14 @@ class Store(Protocol):
         """A number that changes when links have been added by another process (it may change for other reasons too).
         Cheap: a crawl that has nothing to do asks every few seconds."""
 
-    def finish(self, finished: Sequence[Finished]) -> None:
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         """Store the records and move their links on, all or nothing. A record whose (link, checked_at) is
         stored already is not stored again; one older than the link's last joins the history and moves nothing.
-        LookupError for a link that isn't in the store."""
+        LookupError for a link that isn't in the store.
+
+        Where several workers share a store, one that was stopped between its last look at its lease and this call may
+        come late: of checks that were begun on the same latest record of a link (`Finished.of`) only the first is
+        stored. Gives the links whose record was refused so."""
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
         """All that is remembered of hosts, or of those named, by host, streamed as `records` is."""

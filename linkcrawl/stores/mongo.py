@@ -99,10 +99,10 @@ class MongoStore:
         with faults(self._where):
             return self._writer.add(entries)
 
-    def finish(self, finished: Sequence[Finished]) -> None:
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         with faults(self._where):
             self._check_claim()
-            self._writer.finish(finished)
+            return self._writer.finish(finished)
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         with faults(self._where):

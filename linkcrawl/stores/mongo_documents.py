@@ -105,21 +105,32 @@ def new_link(link: Mapping[str, Any]) -> Document:
 
 
 def check(finished: Finished) -> Document:
-    """A finished check as an item of a batch: its record, and the state that its link goes on with."""
+    """A finished check as an item of a batch: its record, the state that its link goes on with, and when the latest
+    record was checked that the check was begun on."""
     record = finished.record
     checked_at = date(record.checked_at)
     document = record_document(record)
     document |= {"checked_at": checked_at, "next_check_at": date(record.next_check_at)}
     document["hops"] = [_hop(hop) for hop in document["hops"]]
     document = {
-        "_id": f"{record.link_id}:{int(checked_at)}",
+        "_id": _record_id(finished, checked_at),
         "link": record.link_id,
         "url": text(record.url),
         **document,
     }
     if len(encode(document)) > LARGE_RECORD:
         document["hops"] = [_shortened(hop) for hop in document["hops"]]
-    return {"record": document, "state": _state_document(finished.state)}
+    before = None if finished.of is None else _optional_date(finished.of.last_checked_at)
+    return {"record": document, "state": _state_document(finished.state), "before": before}
+
+
+def _record_id(finished: Finished, checked_at: DatetimeMS) -> str:
+    """The same for every check that was begun on the same latest record of a link: MongoDB takes one of them."""
+    link = finished.of
+    if link is None:
+        return f"{finished.record.link_id}:{int(checked_at)}"
+    before = "never" if link.last_checked_at is None else int(date(link.last_checked_at))
+    return f"{link.id}:after:{before}"
 
 
 def _hop(hop: Document) -> Document:
@@ -166,6 +177,7 @@ def due_link(document: Mapping[str, Any]) -> DueLink:
         expected_mime=document["expected_mime"],
         state=state_of({**state, "hard_since": _optional_moment(state["hard_since"])}),
         last_category=None if last is None else Category(last["category"]),
+        last_checked_at=None if last is None else moment_of(last["checked_at"]),
     )
 
 

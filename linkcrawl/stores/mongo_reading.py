@@ -110,13 +110,14 @@ class _Moment:
     of it is written: so of those numbered below `next` every batch is whole or hidden."""
 
     next: int
-    hidden: frozenset[str]
+    hidden: frozenset[tuple[str, DatetimeMS]]
 
     @classmethod
     def of(cls, database: Database[Document]) -> _Moment:
         counter = database["meta"].find_one({"_id": "records"})
-        writing = database["batches"].find({"kind": "finish"}, {"items.record._id": 1})
-        hidden = frozenset(item["record"]["_id"] for batch in writing for item in batch["items"])
+        fields = {"items.record._id": 1, "items.record.checked_at": 1}
+        writing = database["batches"].find({"kind": "finish"}, fields)
+        hidden = frozenset(_which(item["record"]) for batch in writing for item in batch["items"])
         return cls(next=counter["next"] if counter else 0, hidden=hidden)
 
 
@@ -149,11 +150,16 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
             page += found.limit(PAGE - len(page))
             if len(page) == PAGE:
                 break
-        yield [document for document in page if document["_id"] not in moment.hidden]
+        yield [document for document in page if _which(document) not in moment.hidden]
         if len(page) < PAGE:
             return
         at, n = page[-1]["checked_at"], page[-1]["n"]
         parts = [{"checked_at": at, "n": {"$gt": n}}, {"checked_at": {"$gt": at}}]
+
+
+def _which(record: Document) -> tuple[str, DatetimeMS]:
+    """Tells a stored record from one of the same link that was refused (Store.finish)."""
+    return record["_id"], record["checked_at"]
 
 
 def _within(since: float | None, until: float | None) -> Document:
@@ -178,7 +184,7 @@ def _chosen(stored: Collection[Document], page: list[Document], query: Query, mo
     conditions = [of_page, _within(None, query.until), {"n": {"$lt": moment.next}}]
     history: dict[str, list[Document]] = {}
     for found in stored.find({"$and": conditions}, fields, hint="by_link").sort([("link", 1), ("checked_at", 1)]):
-        if found["_id"] not in moment.hidden:
+        if _which(found) not in moment.hidden:
             history.setdefault(found["link"], []).append(found)
     return [document for document in page if _wanted(document, history.get(document["link"], []), query)]
 

@@ -51,7 +51,7 @@ _DUPLICATE_KEY = 11000
 #: What tells an item of a batch from others of its kind.
 _ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
     "add": lambda item: item["proxy"]["_id"],
-    "finish": lambda item: item["record"]["_id"].encode(),
+    "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
     "withdraw": lambda item: item["record"].encode(),
 }
 
@@ -71,6 +71,7 @@ class Writer:
         self._me = this_process()
         self._known_collections: set[str] = set()
         self._begun: Document | None = None
+        self._refused: set[int | str] = set()
         self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw}
 
     def add(self, entries: Sequence[Entry]) -> Taken:
@@ -78,13 +79,15 @@ class Writer:
         taken = self._write_batch("add", [mention(entry) for entry in entries])
         return Taken(new=taken.new, known=len(entries) - taken.new, proxies=taken.proxies)
 
-    def finish(self, finished: Sequence[Finished]) -> None:
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         """See Store.finish. Raises LookupError, and stores nothing, for a link that isn't there."""
         items: dict[str, Document] = {}
         for item in map(check, finished):
             items.setdefault(item["record"]["_id"], item)
         self._refuse_unknown_links({item["record"]["link"] for item in items.values()})
+        self._refused.clear()
         self._write_batch("finish", list(items.values()))
+        return frozenset(self._refused)
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         """See Store.remember."""
@@ -197,9 +200,32 @@ class Writer:
         )
         assert counter is not None  # as it is made where there was none
         first = counter["next"] - len(items)
-        _insert(self._records, [item["record"] | {"n": first + place} for place, item in enumerate(items)])
-        self._links.bulk_write([_move(item) for item in items], ordered=False)
+        there = _insert(self._records, [item["record"] | {"n": first + place} for place, item in enumerate(items)])
+        overtaken = self._overtaken(items, there)
+        moves = [_move(item) for item in items if item["record"]["_id"] not in overtaken]
+        if moves:
+            self._links.bulk_write(moves, ordered=False)
         return Taken()
+
+    def _overtaken(self, items: list[Document], there: set[Any]) -> set[Any]:
+        """Of records that were there already those of another check, which came first. Where that is still being
+        written its batch is completed, so that the link doesn't stay due meanwhile."""
+        if not there:
+            return there
+        stored = {found["_id"]: found["checked_at"] for found in self._records.find({"_id": {"$in": list(there)}})}
+        others = {
+            item["record"]["_id"]: item["record"]["link"]
+            for item in items
+            if stored.get(item["record"]["_id"], item["record"]["checked_at"]) != item["record"]["checked_at"]
+        }
+        self._refused |= set(others.values())
+        for batch in list(self._batches.find({"kind": "finish", "items.record._id": {"$in": list(others)}})):
+            first = [
+                item for item in batch["items"] if item["record"]["checked_at"] == stored.get(item["record"]["_id"])
+            ]
+            if first:
+                self._links.bulk_write([_move(item) for item in first], ordered=False)
+        return set(others)
 
     def _withdraw(self, items: list[Document]) -> Taken:
         """Records first, as in `_finish`; a link that has been checked again meanwhile stays as it is."""
@@ -273,10 +299,13 @@ def _changes(link: Document, known: Document | None) -> list[UpdateOne]:
 
 
 def _move(item: Document) -> UpdateOne:
-    """A link goes on with its check, unless it has a later one: a record that comes late moves nothing."""
-    record = item["record"]
-    not_later = {"$not": {"$gte": record["checked_at"]}}
-    return UpdateOne({"_id": record["link"], "last.checked_at": not_later}, {"$set": moved(item)})
+    """A link goes on with its check, unless it has a later one: a record that comes late moves nothing. (Where a clock
+    was put back, a later one may be the one that the check was begun on.)"""
+    record, last = item["record"], "last.checked_at"
+    either: list[Document] = [{last: {"$not": {"$gte": record["checked_at"]}}}]
+    if item.get("before") is not None:  # batches of older versions have none
+        either.append({last: item["before"]})
+    return UpdateOne({"_id": record["link"], "$or": either}, {"$set": moved(item)})
 
 
 def _insert(collection: Collection[Document], documents: Sequence[Document]) -> set[Any]:

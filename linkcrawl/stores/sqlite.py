@@ -40,13 +40,14 @@ _ADD_RECORD = (
     f"INSERT INTO records ({', '.join(_RECORD_COLUMNS)}) VALUES (:{', :'.join(_RECORD_COLUMNS)}) "
     "ON CONFLICT (link_id, checked_at) DO NOTHING"
 )
-# A record that comes late (older than the link's last) joins the history and moves nothing.
+# A record that comes late (older than the link's last) joins the history and moves nothing; but where a clock was put
+# back, that last may be the one that the check was begun on.
 _MOVE_LINK = """
 UPDATE links
 SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_id = :record_id,
     last_category = :category, attempt = :attempt, interval = :interval,
     hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
-WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at)
+WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at OR last_checked_at = :before)
 """
 _REMEMBER = """
 INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, pace, robots) VALUES (?, ?, ?, ?, ?, ?)
@@ -139,10 +140,11 @@ class SqliteStore:
         with self._transaction() as db:
             return self._intake.add(db, entries)
 
-    def finish(self, finished: Sequence[Finished]) -> None:
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         with self._transaction() as db:
             for check in finished:
                 _finish(db, check)
+        return frozenset()  # the file is one crawl's: nobody else checks its links
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         with self._transaction() as db:
@@ -265,7 +267,9 @@ def _finish(db: sqlite3.Connection, check: Finished) -> None:
             raise
         raise LookupError(f"a check has ended of link {record.link_id!r}, which is not in this store") from fault
     if added.rowcount:
-        db.execute(_MOVE_LINK, document | state_document(check.state) | {"record_id": added.lastrowid})
+        before = None if check.of is None else check.of.last_checked_at
+        moved = document | state_document(check.state) | {"record_id": added.lastrowid, "before": before}
+        db.execute(_MOVE_LINK, moved)
 
 
 def _path(url: str) -> str:

@@ -23,7 +23,7 @@ _EACH_IN_COLLECTIONS = """EXISTS (
 )"""
 
 _DUE = """
-SELECT id, url, priority, next_check_at, expected_mime, last_category,
+SELECT id, url, priority, next_check_at, expected_mime, last_category, last_checked_at,
        attempt, interval, hard_since, hard_count, hard_by_get
 FROM links INDEXED BY links_by_turn
 WHERE host_id = :host_id AND priority = :priority AND {stretch} AND {condition}
@@ -204,6 +204,7 @@ def _due_links(db: sqlite3.Connection, host: str, rows: Sequence[sqlite3.Row]) -
             expected_mime=row["expected_mime"],
             state=state_of(dict(row)),
             last_category=None if row["last_category"] is None else Category(row["last_category"]),
+            last_checked_at=row["last_checked_at"],
         )
         for row in rows
     ]

@@ -75,8 +75,13 @@ def record(of: DueLink, at: float, next_at: float, **fields: Any) -> Record:
 def check(
     of: DueLink, at: float, next_at: float | None = None, state: LinkState = LinkState(), **fields: Any
 ) -> Finished:
-    """A check of a link that ended `at`, after which it is due `next_at` (a week later)."""
+    """A check of a link that ended `at`, after which it is due `next_at` (a week later); it may be of any program."""
     return Finished(record=record(of, at, at + 604_800 if next_at is None else next_at, **fields), state=state)
+
+
+def own_check(of: DueLink, at: float, next_at: float | None = None, **fields: Any) -> Finished:
+    """A check that was begun on the link as it was given out here."""
+    return evolve(check(of, at, next_at, **fields), of=of)
 
 
 def history(store: Store, **query: Any) -> list[tuple[str, float]]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.items import Category, Hop, Record
 from linkcrawl.stores import Books, Query, StatusLine, Store, open_store
-from tests.contract.making import check, entry, history, key, link, links, record
+from tests.contract.making import check, entry, history, key, link, links, own_check, record
 
 FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BROKEN = {"category": Category.BROKEN, "reason": "http_404", "status": 404}
@@ -51,6 +51,16 @@ def test_a_late_record_joins_the_history_and_moves_nothing(store: Store) -> None
     assert store.latest(key(1)) == newer.record
     found = link(store, 1)
     assert (found.next_check_at, found.last_category) == (200.0, Category.OK)
+
+
+def test_a_clock_that_was_put_back_does_not_keep_a_link_due(store: Store) -> None:
+    store.add([entry(1)])
+    store.finish([own_check(link(store, 1), 2000.0, 3000.0)])
+    store.withdraw([link(store, 1).id], 0.0, "host_blocked", "why", 10.0)
+    assert link(store, 1).last_checked_at == 2000.0
+    store.finish([own_check(link(store, 1), 20.0, 100.0)])
+    found = link(store, 1)
+    assert (found.next_check_at, found.last_checked_at, found.last_category) == (100.0, 20.0, Category.OK)
 
 
 def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:
