@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,12 @@ OLDER = {"expectedMimeType": "expected_mime"}
 
 #: What every store can hold. Larger than anything that orders work.
 MAX_PRIORITY = 2**31 - 1
+
+#: Levels that the value of an unknown field may be nested. Whoever reads it later must be able to: Python's JSON gives
+#: up at hundreds, by what else is on the stack.
+MAX_DEPTH = 50
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 
 #: Characters of a bad line that are kept.
 KEPT_TEXT = 500
@@ -86,7 +93,7 @@ def _priority(value: Any) -> int:
     number: Any = value
     if isinstance(value, str):
         digits = value.strip()
-        number = int(digits) if digits.lstrip("+-").isdecimal() and len(digits) <= 11 else None
+        number = int(digits) if _INTEGER.fullmatch(digits) else None
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
     if not isinstance(number, int) or isinstance(number, bool):
@@ -96,14 +103,16 @@ def _priority(value: Any) -> int:
     return number
 
 
-def _redacted(value: Any) -> Any:
+def _redacted(value: Any, depth: int = 0) -> Any:
     """The value of an unknown field without the logins of the URLs in it."""
     if isinstance(value, str):
         return redact(value)
+    if depth > MAX_DEPTH and isinstance(value, (dict, list)):
+        raise BadRowError(f"an unknown field is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, dict):
-        return {name: _redacted(part) for name, part in value.items()}
+        return {name: _redacted(part, depth + 1) for name, part in value.items()}
     if isinstance(value, list):
-        return [_redacted(part) for part in value]
+        return [_redacted(part, depth + 1) for part in value]
     return value
 
 
