@@ -270,7 +270,7 @@ def _open(url: str, *, make: bool) -> Store:
     if url.startswith("sqlite:"):
         from linkcrawl.stores.sqlite import SqliteStore
 
-        return SqliteStore.open(url)
+        return SqliteStore.open(url, to_write=make)
     if url.startswith(("mongodb:", "mongodb+srv:")):
         try:
             from linkcrawl.stores.mongo import MongoStore

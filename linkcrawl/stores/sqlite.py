@@ -6,7 +6,6 @@ with the process, however that ends. The schema and its versions are in `sqlite_
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -22,7 +21,6 @@ from linkcrawl.stores import (
     Proxy,
     Query,
     StatusLine,
-    StoreBusy,
     StoreError,
     StoreLost,
     Taken,
@@ -31,6 +29,7 @@ from linkcrawl.stores import sqlite_orders as orders
 from linkcrawl.stores import sqlite_reading as reading
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite_adding import Intake
+from linkcrawl.stores.sqlite_file import hold, identity, path_of
 from linkcrawl.stores.sqlite_schema import connect, faults, open_file
 from linkcrawl.stores.sqlite_summary import summary
 from linkcrawl.stores.summary import Summary
@@ -62,17 +61,18 @@ class SqliteStore:
     def __init__(self, path: str, db: sqlite3.Connection):
         self._path = path
         self._db = db
-        self._file = _identity(path)
+        self._file = identity(path)
         self._intake = Intake()
         self._globs = reading.Globs()
         self._lock: int | None = None
         self._before_was_clean: bool | None = None
 
     @classmethod
-    def open(cls, url: str) -> SqliteStore:
-        """The store of a URL `sqlite:///relative.db` or `sqlite:////absolute.db`. Raises StoreError."""
-        path = _path(url)
-        return cls(path, open_file(path))
+    def open(cls, url: str, *, to_write: bool = True) -> SqliteStore:
+        """The store of a URL `sqlite:///relative.db` or `sqlite:////absolute.db`. Raises StoreError, also for one that
+        can't be written where it is opened `to_write`."""
+        path = path_of(url)
+        return cls(path, open_file(path, to_write=to_write))
 
     def close(self) -> None:
         self._db.close()
@@ -90,7 +90,7 @@ class SqliteStore:
             )
         if self._lock is not None:
             return
-        lock = _lock(f"{self._path}.lock")
+        lock = hold(f"{self._path}.lock")
         try:
             self._before_was_clean = self._read_clean()
             self._write_clean(False)
@@ -124,7 +124,7 @@ class SqliteStore:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """All of the block or nothing. The write lock is taken first, so that what the block reads stays true."""
         with faults(self._path):
-            if _identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
+            if identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
                 raise StoreLost(f"{self._path} was deleted or replaced while in use")
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -270,42 +270,3 @@ def _finish(db: sqlite3.Connection, check: Finished) -> None:
         before = None if check.of is None else check.of.last_checked_at
         moved = document | state_document(check.state) | {"record_id": added.lastrowid, "before": before}
         db.execute(_MOVE_LINK, moved)
-
-
-def _path(url: str) -> str:
-    """The absolute path, symbolic links resolved, so that one file has one lock whatever name it goes by."""
-    path = url.removeprefix("sqlite:///")
-    if path == url or not path or path.startswith(":memory:") or any(char in path for char in "?#\0"):
-        raise StoreError(
-            f"LINKCRAWL_STORE: {url!r} is not understood; sqlite:///relative.db or sqlite:////absolute.db would work"
-        )
-    return os.path.realpath(path)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Which file it is that stands at a path; None where none does."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _lock(path: str) -> int:
-    """Hold the lock file for as long as this process lives; the number of the open file. Raises StoreError, and
-    StoreBusy where another process holds it. The file stays: removing it could free a lock that another holds."""
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as fault:
-        raise StoreError(f"LINKCRAWL_STORE: the lock file {path} can't be opened: {fault.strerror}") from fault
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as fault:
-        holder = os.read(lock, 32).decode("ascii", "replace").strip() or "unknown"
-        os.close(lock)
-        raise StoreBusy(
-            f"LINKCRAWL_STORE: another crawl (process {holder}) holds this store ({path}): wait for its end, or stop it"
-        ) from fault
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    return lock

@@ -174,16 +174,19 @@ def _escaped(path: str) -> str:
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
-def open_file(path: str) -> sqlite3.Connection:
+def open_file(path: str, *, to_write: bool = True) -> sqlite3.Connection:
     """The store at `path`, made where there is none, brought up to date where it is older.
 
-    Raises StoreError for a path that can't be used, a file that is no store, or a store of a newer version.
+    Raises StoreError for a path that can't be used (or written to, where it is opened `to_write`), a file that is no
+    store, or a store of a newer version.
     """
     _refuse_path(path)
     try:
         db = connect(path)
         try:
             migrate(db, path)
+            if to_write:
+                _try_writing(db)
         except BaseException:
             db.close()
             raise
@@ -227,8 +230,16 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
-    db.execute("BEGIN IMMEDIATE")  # a file that can't be written shows it now
-    db.execute("ROLLBACK")
+
+
+def _try_writing(db: sqlite3.Connection) -> None:
+    """A file that can't be written shows it now. Beginning to write is not enough: SQLite then only reads. Raises
+    sqlite3.Error."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(f"PRAGMA user_version = {_version(db)}")
+    finally:
+        db.execute("ROLLBACK")
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from linkcrawl.stores import sqlite_schema as schema
 from linkcrawl.stores.sqlite import SqliteStore
 from tests.contract.making import FOREVER, check, entry, link, links
 from tests.contract.processes import line, process
+from tests.rights import held_to_permissions
 
 
 @pytest.fixture
@@ -86,17 +88,29 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
         open_store(f"sqlite:///{tmp_path}/absent/links.db")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-@pytest.mark.parametrize("what", ["file", "folder"])
+@pytest.mark.parametrize("what", ["the file", "the folder of a new file", "the folder of a file", "both"])
+@held_to_permissions
 def test_a_path_that_cannot_be_written_is_refused(path: Path, url: str, what: str) -> None:
-    if what == "file":
+    if "new" not in what:
         open_store(url).close()
+    if what in ("the file", "both"):
         path.chmod(0o444)
-    else:
+    if what != "the file":
         path.parent.chmod(0o555)
-    with pytest.raises(StoreError, match=r"links\.db"):
+    with pytest.raises(StoreError, match=r"links\.db can't be used: .* that this user may write to, would work"):
         open_store(url)
     path.parent.chmod(0o755)
+
+
+@held_to_permissions
+def test_a_store_that_may_only_be_read_is_read(path: Path, url: str) -> None:
+    with closing(open_store(url)) as store:
+        store.add([entry(1)])
+    path.chmod(0o444)
+    with closing(open_existing(url)) as store:
+        assert store.books(0.0).links == 1
+        with pytest.raises(StoreLost, match="readonly"):
+            store.add([entry(2)])
 
 
 def test_a_file_that_is_deleted_in_use_is_lost_and_can_come_back(path: Path, url: str) -> None:

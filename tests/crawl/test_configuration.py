@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -89,11 +89,13 @@ def test_seeds(crawler: Crawler, site: RunningSite, name: str) -> None:
     _refused(crawler.run("-a", f"seeds={name}"), site, before, name.rstrip("/"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_seeds_that_may_not_be_read(crawler: Crawler, site: RunningSite) -> None:
     before, seeds = site.count(), crawler.seeds([site.url(healthy(0))])
     seeds.chmod(0)
-    _refused(crawler.run("-a", f"seeds={seeds}"), site, before, seeds.name)
+    crawl = crawler.command("crawl", "resourceproxies", "-a", f"seeds={seeds}")
+    held = [sys.executable, "-m", "tests.rights", *crawl]
+    running = Running(held, environment(), crawler.folder, crawler.folder / "none.jsonl")
+    _refused(running.wait(), site, before, seeds.name, "Permission denied")
 
 
 ARGUMENTS = ("speed=9", "limit=0", "limit=many", "recheck=perhaps", "continuous=maybe")

@@ -17,6 +17,7 @@ from linkcrawl import sources
 from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE, MAX_ROW_LINES, read_csv, read_jsonl, read_tsv, read_txt
+from tests.rights import held_to_permissions
 
 READERS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "txt": read_txt}
 
@@ -338,7 +339,7 @@ def test_what_cannot_be_read_in_a_folder_is_rejected(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@held_to_permissions
 def test_what_may_not_be_read(tmp_path: Path) -> None:
     locked = tmp_path / "locked.txt"
     locked.write_text("http://a.example/\n")
