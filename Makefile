@@ -14,8 +14,8 @@ help:  ## show these verbs
 demo: $(INSTALLED)  ## check a small sample web site on this machine and show what came of it
 	@$(PY) demo/run.py
 
-test: $(INSTALLED)  ## run all tests, with every server and browser that they need; ARGS="-k robots" goes to pytest
-	@$(PY) scripts/browser.py
+test: $(INSTALLED)  ## run all tests, with every server and program that they need; ARGS="-k robots" goes to pytest
+	@$(PY) scripts/programs.py
 	@$(PY) scripts/servers.py $(PY) -m pytest -n 3 --dist loadfile $(ARGS)
 
 lint: $(INSTALLED)  ## style, format and types, as CI wants them

@@ -8,14 +8,11 @@ import redis
 
 
 def server(variable: str) -> str:
-    """The URL of a test server. On CI a missing one is a failure; elsewhere a skip that says what lacks."""
+    """The URL of a test server. A missing one is a skip that says what lacks; on CI, as any skip, a failure."""
     url = os.environ.get(variable)
-    if url:
-        return url
-    lack = f"{variable} is not set; `make test` starts the server and sets it"
-    if os.environ.get("CI") == "true":
-        pytest.fail(lack)
-    pytest.skip(lack)
+    if not url:
+        pytest.skip(f"{variable} is not set; `make test` starts the server and sets it")
+    return url
 
 
 def test_redis_answers_and_keeps_what_it_is_given() -> None:

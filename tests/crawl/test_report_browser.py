@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from linkcrawl.reports.make import report
 from linkcrawl.reports.page import page
 from linkcrawl.stores import open_store
-from scripts.browser import found
+from scripts.programs import path_of
 from tests.unit.report_kit import NOW, fill
 
 DESKTOP, PHONE = (1280, 900), (360, 740)
@@ -26,19 +25,16 @@ DESKTOP, PHONE = (1280, 900), (360, 740)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    programs = found()
-    if len(programs) < 2:
-        missing = "chromium and chromedriver are not both on PATH: apt-get install chromium chromium-driver would work"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
+    chromium, driven_by = path_of("chromium"), path_of("chromedriver")
+    if chromium is None or driven_by is None:
+        pytest.skip("chromium and chromedriver are not both on PATH: `make test` says what would work")
     options = webdriver.ChromeOptions()
-    options.binary_location = programs["chromium"]
+    options.binary_location = chromium
     # Whatever the page might ask for has no address: a request would show in the log.
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(programs["chromedriver"]))
+    driver = webdriver.Chrome(options=options, service=Service(driven_by))
     yield driver
     driver.quit()
 
