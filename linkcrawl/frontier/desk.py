@@ -15,15 +15,19 @@ from scrapy.http import Request, Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from linkcrawl import urls
+from linkcrawl.check.fields import one_line
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Bar
 from linkcrawl.politeness.robots import bar_of, verdict_on
 from linkcrawl.politeness.robots_cache import Access, Entry
-from linkcrawl.politeness.robots_fetch import Fetched, Fetching, begin, step
+from linkcrawl.politeness.robots_fetch import Fetched, Fetching, Standing, begin, step
 from linkcrawl.politeness.robots_txt import MAX_BYTES
 from linkcrawl.session import Session
 
 logger = logging.getLogger(__name__)
+
+#: Lines of a robots.txt that are told of one by one.
+TOLD = 5
 
 
 class RobotsDesk:
@@ -90,17 +94,17 @@ class RobotsDesk:
 
     def _answered(self, response: Response) -> None:
         assert response.request is not None
-        self._go_on(response.request, response.body)
+        self._go_on(response.request, response.body, cut="dataloss" in response.flags)
 
     def _failed(self, failure: TwistedFailure) -> None:
         self._go_on(failure.request, b"")  # type: ignore[attr-defined]
 
-    def _go_on(self, request: Request, body: bytes) -> None:
+    def _go_on(self, request: Request, body: bytes, *, cut: bool = False) -> None:
         now = self._session.now()
         outcome = request.meta.get("outcome") or Outcome(
             sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"
         )
-        stepped = step(request.meta["robots"], outcome, body)
+        stepped = step(request.meta["robots"], outcome, body, cut=cut)
         if isinstance(stepped, Fetched):
             self._settle(stepped)
         else:
@@ -110,7 +114,7 @@ class RobotsDesk:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""
         session, authority = self._session, fetched.authority
         entry = session.robots.take(fetched, session.now())
-        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.standing, fetched.note)
+        _tell(fetched, entry, session.now())
         owner = urls.read(authority)
         if isinstance(owner, urls.Target):
             kept = session.hosts.get(owner.host).robots
@@ -119,3 +123,21 @@ class RobotsDesk:
         for request in waiting:
             request.meta["robots_asked_at"] = entry.asked_at
         self._decided(authority, entry, waiting)
+
+
+def _tell(fetched: Fetched, entry: Entry, now: float) -> None:
+    """For the log: what is known of an authority's robots.txt; aloud where we made a choice that its owner may not
+    have had in mind."""
+    authority, remarks = fetched.authority, []
+    if fetched.standing is Standing.UNAVAILABLE and not fetched.absent:
+        remarks.append(f"{fetched.note}: taken as having none, everything is allowed")
+    if entry.failing_since is not None and entry.in_force(now) is not None:
+        remarks.append(entry.verdict("/", now).note or "")
+    ignored = entry.robots.ignored if entry.robots is not None and entry.failing_since is None else ()
+    if ignored:
+        more = f" and {len(ignored) - TOLD} more" if len(ignored) > TOLD else ""
+        remarks.append(f"ignored, as it means nothing: {one_line('; '.join(ignored[:TOLD]))}{more}")
+    for remark in remarks:
+        logger.info("robots.txt of %s: %s", authority, remark)
+    if not remarks:
+        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.standing, fetched.note)

@@ -18,6 +18,9 @@ from linkcrawl.urls import Refused, join
 MAX_REDIRECTS = 5
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ABSENT = frozenset({404, 410})
+# Another connection may not meet them again.
+_ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 # "Too many requests" under three numbers: says nothing of the file (Google's robots.txt specification, for 429).
 _THROTTLED = frozenset({420, 429, 430})
 
@@ -46,11 +49,13 @@ class Standing(StrEnum):
 
 @frozen(kw_only=True)
 class Fetching:
-    """A fetch under way: `url` is what to ask next, by GET. `asked`: the URLs before it."""
+    """A fetch under way: `url` is what to ask next, by GET. `asked`: the URLs before it. `fresh_try_used`: an answer
+    was broken off, and asked for again."""
 
     authority: str
     url: str
     asked: tuple[str, ...] = ()
+    fresh_try_used: bool = False
 
 
 @frozen(kw_only=True)
@@ -58,8 +63,8 @@ class Fetched:
     """What came of a fetch, for the first authority only, however far redirects led.
 
     `body` is empty unless the file was found. `failure`: set where the links of the authority would meet the same
-    (see LINKS_OWN). `note`: one line on why it stands so, for logs, `explain` and records. `max_age`: seconds that
-    Cache-Control lets it live, None where it doesn't say.
+    (see LINKS_OWN). `absent`: the server says that there is no such file. `note`: one line on why it stands so, for
+    logs, `explain` and records. `max_age`: seconds that Cache-Control lets it live, None where it doesn't say.
     """
 
     authority: str
@@ -67,6 +72,7 @@ class Fetched:
     note: str
     body: bytes = b""
     failure: Failure | None = None
+    absent: bool = False
     max_age: float | None = None
 
 
@@ -75,20 +81,29 @@ def begin(authority: str) -> Fetching:
     return Fetching(authority=authority, url=f"{authority}/robots.txt")
 
 
-def step(state: Fetching, outcome: Outcome, body: bytes = b"") -> Fetching | Fetched:
+def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = False) -> Fetching | Fetched:
     """What follows from the outcome of the request for `state.url`; `body` is needed of 2xx answers only, and no more
-    of it than MAX_BYTES."""
+    of it than MAX_BYTES. `cut`: the body broke off before its end.
+
+    A file that broke off is as one that could not be had, for what is missing may forbid (Google's robots.txt
+    specification: interrupted connections and chunking errors are server errors). An accident gets one fresh try.
+    """
     status = outcome.status
+    cut = cut and status is not None and 200 <= status < 300
+    if (cut or outcome.failure in _ACCIDENTS) and not state.fresh_try_used:
+        return evolve(state, fresh_try_used=True)
     if status is None:
         return _failed(state, outcome)
     if status in _REDIRECTS:
         return _redirected(state, outcome)
     answer = f"{state.url} answered {status}"
+    if cut:
+        return _ended(state, Standing.UNREACHABLE, f"{answer}, but broke off before its end, twice")
     if 200 <= status < 300:
         return _found(state, outcome, body, answer)
     if status in _THROTTLED or status >= 500:
         return _ended(state, Standing.UNREACHABLE, answer)
-    return _ended(state, Standing.UNAVAILABLE, answer, _max_age(outcome))
+    return evolve(_ended(state, Standing.UNAVAILABLE, answer, _max_age(outcome)), absent=status in _ABSENT)
 
 
 def _ended(state: Fetching, standing: Standing, note: str, max_age: float | None = None) -> Fetched:
@@ -115,7 +130,7 @@ def _redirected(state: Fetching, outcome: Outcome) -> Fetching | Fetched:
         return _ended(state, Standing.UNAVAILABLE, f"{state.url} redirects in a loop")
     if len(asked) > MAX_REDIRECTS:
         return _ended(state, Standing.UNAVAILABLE, f"{asked[0]} redirects more than {MAX_REDIRECTS} times")
-    return Fetching(authority=state.authority, url=target.url, asked=asked)
+    return evolve(state, url=target.url, asked=asked)
 
 
 def _found(state: Fetching, outcome: Outcome, body: bytes, answer: str) -> Fetched:

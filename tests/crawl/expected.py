@@ -186,7 +186,7 @@ UNREACHED = not_asked("Blocked_By_Robots_txt", "robots_unreachable")
 ROBOTS = {
     **{
         f"robots-{name}": DISALLOWED
-        for name in ("all", "ours", "star", "dollar", "bom", "cr", "long", "cut", "redirect", "redirect-host")
+        for name in ("all", "ours", "star", "dollar", "bom", "cr", "long", "redirect", "redirect-host")
     },
     **{
         f"robots-{name}": ok()
@@ -204,7 +204,7 @@ ROBOTS = {
         )
     },
     "robots-dollar-query": ok("HEAD /a.pdf?x=1"),
-    **{f"robots-{name}": UNREACHED for name in ("500", "503", "429", "hang", "reset")},
+    **{f"robots-{name}": UNREACHED for name in ("500", "503", "429", "hang", "reset", "cut")},
     "robots-target": failed("Blocked_By_Robots_txt", "robots_disallowed", None, "HEAD /doc", method=None),
     "robots-other-host": failed("Blocked_By_Robots_txt", "robots_disallowed", None, "HEAD /doc", method=None),
 }

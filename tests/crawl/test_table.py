@@ -177,8 +177,11 @@ def test_robots_txt_comes_first(scene: Scene) -> None:
 
 def test_robots_txt_is_read_once(scene: Scene) -> None:
     times = Counter((r.host, r.port) for r in scene.requests if r.target == "/robots.txt")
-    loop = (scene.place("robots-redirect-loop").here, scene.site.ports.plain)
-    assert {where: count for where, count in times.items() if count > 1 and where != loop} == {}
+    loop, *broken_off = (
+        (scene.place(f"robots-{name}").here, scene.site.ports.plain) for name in ("redirect-loop", "reset", "cut")
+    )
+    often = {where: count for where, count in times.items() if count > 1 and where != loop}
+    assert often == dict.fromkeys(broken_off, 2)
     assert times[loop] <= 6
 
 

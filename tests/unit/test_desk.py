@@ -46,14 +46,16 @@ class Office:
         assert self.desk.is_robots(asked)
         return asked
 
-    def answer(self, request: Request, outcome: Outcome, body: str = "") -> None:
+    def answer(self, request: Request, outcome: Outcome, body: str = "", *, cut: bool = False) -> None:
         request.meta["outcome"] = outcome
         if outcome.status is None:
             assert request.errback
             request.errback(SimpleNamespace(request=request))
         else:
             assert request.callback
-            request.callback(Response(request.url, status=outcome.status, body=body.encode(), request=request))
+            flags = ["dataloss"] if cut else None
+            response = Response(request.url, status=outcome.status, body=body.encode(), flags=flags, request=request)
+            request.callback(response)
 
 
 @pytest.fixture
@@ -113,6 +115,8 @@ def test_a_redirect_goes_to_the_gate_of_its_target(office: Office) -> None:
 )
 def test_what_becomes_of_pages(office: Office, outcome: Outcome, reason: str | None) -> None:
     office.answer(office.fetch(), outcome, "User-agent: *\nDisallow: /")
+    if office.enqueued:  # an accident: asked once more, through the gate
+        office.answer(office.enqueued.pop(), outcome)
     asked = office.ask()
     assert (asked.reason if isinstance(asked, Bar) else None) == reason
 
@@ -155,3 +159,47 @@ def test_what_waits_can_be_let_go_of(office: Office) -> None:
     office.fetch()
     office.desk.clear()
     assert not office.desk.waits_for("a.example")
+
+
+def test_a_file_that_breaks_off_is_fetched_once_more_and_then_closes(office: Office) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\n", cut=True)
+    (again,) = office.enqueued
+    assert (again.url, office.told, office.ask()) == ("http://a.example/robots.txt", [], None)
+    office.answer(again, answer(), "User-agent: *\n", cut=True)
+    assert isinstance(asked := office.ask(), Bar)
+    assert asked.reason == "robots_unreachable"
+    assert "broke off" in (asked.error or "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "body", "told"),
+    [
+        (answer(403), "", "answered 403: taken as having none"),
+        (answer(401), "", "answered 401: taken as having none"),
+        (answer(302, location="mailto:a@b.example"), "", "taken as having none"),
+        (answer(), "User-agent: *\nCrawl-delay: 5s\nVisit-time: x", "crawl-delay: 5s; visit-time: x"),
+        (answer(), "User-agent: *\nCrawl-delay: \x1b[31m9", r"crawl-delay: \x1b[31m9"),
+        (answer(404), "User-agent: *\nCrawl-delay: 5s", None),
+        (answer(), "User-agent: *\nCrawl-delay: 5", None),
+        (answer(), "User-agent: other\nCrawl-delay: 5s", None),
+    ],
+)
+def test_what_its_owner_may_not_have_meant_is_told(
+    office: Office, caplog: pytest.LogCaptureFixture, outcome: Outcome, body: str, told: str | None
+) -> None:
+    caplog.set_level("INFO", "linkcrawl.frontier.desk")
+    office.answer(office.fetch(), outcome, body)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == (0 if told is None else 1)
+    assert all(line.startswith("robots.txt of http://a.example: ") and (told or "") in line for line in lines)
+
+
+def test_a_last_good_copy_that_is_applied_is_told(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "linkcrawl.frontier.desk")
+    office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /private")
+    for hours in (2, 13):
+        office.clock.at += hours * 3600
+        office.answer(office.fetch(), answer(500))
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "robots.txt of http://a.example: robots.txt unreachable for 13 hours, last good copy applied"
+    ]

@@ -27,6 +27,8 @@ def follow(*locations: str, last: Outcome, body: bytes = BODY) -> Fetched:
         assert isinstance(state, Fetching)
         state = step(state, answer(301, location=location))
     end = step(state, last, body) if isinstance(state, Fetching) else state
+    if isinstance(end, Fetching):  # asked once more, and answered the same
+        end = step(end, last, body)
     assert isinstance(end, Fetched)
     return end
 
@@ -56,6 +58,42 @@ def test_failures(failure: Failure) -> None:
     end = follow(last=answer(failure=failure))
     assert end.standing is Standing.UNREACHABLE
     assert end.failure is (failure if failure in LINKS_OWN else None)
+
+
+BROKEN_OFF = {
+    "reset": (answer(failure=Failure.RESET), False),
+    "no answer at all": (answer(failure=Failure.EMPTY_REPLY), False),
+    "half a file": (answer(200), True),
+    "half of a partial file": (answer(206), True),
+}
+
+
+@pytest.mark.parametrize(("outcome", "cut"), BROKEN_OFF.values(), ids=BROKEN_OFF)
+@pytest.mark.parametrize("redirects", [0, 2])
+def test_what_is_broken_off_is_asked_for_once_more(outcome: Outcome, cut: bool, redirects: int) -> None:
+    state: Fetching | Fetched = begin(HOME)
+    for number in range(redirects):
+        assert isinstance(state, Fetching)
+        state = step(state, answer(301, location=f"https://host{number}.example/robots.txt"))
+    assert isinstance(state, Fetching)
+    again = step(state, outcome, BODY, cut=cut)
+    assert isinstance(again, Fetching)
+    assert again.url == state.url
+
+    well = step(again, answer(200), BODY)
+    assert isinstance(well, Fetched)
+    assert (well.standing, well.body) == (Standing.FOUND, BODY)
+
+    ill = step(again, outcome, BODY, cut=cut)
+    assert isinstance(ill, Fetched)
+    assert (ill.standing, ill.failure, ill.body) == (Standing.UNREACHABLE, None, b"")
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_half_an_error_page_is_as_good_as_a_whole_one(status: int) -> None:
+    end = step(begin(HOME), answer(status), b"half", cut=True)
+    assert isinstance(end, Fetched)
+    assert end.standing is follow(last=answer(status)).standing
 
 
 def test_a_time_out_or_a_reset_is_not_the_links_own() -> None:
