@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
 from linkcrawl.frontier.cluster_ledger import Beat
 from linkcrawl.frontier.cluster_parts import Parts
+from linkcrawl.frontier.cluster_shares import room
 
 #: Gates taken in one call, so that no script holds Redis for long.
 AT_ONCE = 200
@@ -51,10 +51,7 @@ class Candidates:
 
     def room(self, beat: Beat, mine: int) -> int:
         """How many gates more are our share, beside `mine` with work."""
-        if beat.others == 0:
-            return AT_ONCE
-        free = max(0, len(self._hosts) - beat.load)  # the others hold the rest of what the last look has seen
-        return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
+        return AT_ONCE if beat.others == 0 else room(beat, mine, len(self._hosts))
 
     def renew(self) -> None:
         """As the last look has them; later those again that others held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
@@ -15,13 +15,12 @@ from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
 from linkcrawl.frontier.cluster_memory import bring
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.cluster_places import Places
+from linkcrawl.frontier.cluster_shares import WORTH, Pace, surplus
 from linkcrawl.frontier.placing import Placed, Task, host_of
 from linkcrawl.frontier.workbench import Gate, Lane, Place
 
 #: Gates that hops wait for which are looked at in one round.
 HOP_GATES = 50
-#: A worker gives gates away when it has so much more than its share, and so many more at least.
-SURPLUS, LEAST_SURPLUS = 0.25, 4
 
 
 @define(eq=False)
@@ -51,6 +50,7 @@ class Leases:
         self._wants: dict[str, list[Placed]] = {}
         self._bells: set[str] = set()
         self._opening = 0
+        self._pace = Pace()
         #: Gates of ours with work, as the last round has seen them.
         self.load = 0
 
@@ -304,17 +304,19 @@ class Leases:
 
     def _close_surplus(self, beat: Beat) -> None:
         """Every second of the gates that are many more than our share, so that large and small ones go alike."""
-        if beat.others == 0 or self._closing:
-            return
-        share = math.ceil((self.load + beat.load) / (beat.others + 1))
-        surplus = self.load - share
-        if surplus <= max(LEAST_SURPLUS, SURPLUS * share):
+        self._pace.see(time.monotonic(), self._travels.ended)
+        given = 0 if beat.others == 0 or self._closing else surplus(beat, self.load)
+        if not given or self._pace.seconds(self._left()) < WORTH:
             return
         giveable = [name for name in self._leases if not self._bench.gates[name].lanes[Lane.HOP]]
         giveable.sort(key=lambda name: -self._bench.gates[name].work_left)
         chosen = giveable[1::2] + giveable[::2]
-        for name in chosen[:surplus]:
+        for name in chosen[:given]:
             self._close(name)
+
+    def _left(self) -> int:
+        """Checks that are left in our gates, about."""
+        return sum(len(gate) + gate.backlog for gate in (self._bench.gates[name] for name in self._leases))
 
     def _is_idle(self, name: str, lease: Lease) -> bool:
         gate: Gate[Task] = self._bench.gates[name]

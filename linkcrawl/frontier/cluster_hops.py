@@ -55,6 +55,8 @@ class Travels:
         self._away: dict[str, Ticket] = {}
         self._ended: list[tuple[str, str]] = []
         self._sending: set[asyncio.Task[None]] = set()
+        #: Checks that have come to their end here, or were passed on.
+        self.ended = 0
 
     @property
     def is_sending(self) -> bool:
@@ -168,6 +170,7 @@ class Travels:
         host = self.under_way.pop(link_id, None)
         if host is not None:
             self._by_host[host] -= 1
+            self.ended += 1
 
     def _read(self, hops: Iterable[str]) -> Iterable[Travelling]:
         for text in hops:

@@ -1,0 +1,58 @@
+"""Shares of a cluster: as even as it is worth while."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from linkcrawl.frontier.cluster_ledger import Beat
+from linkcrawl.frontier.cluster_shares import PACE, Pace, room, surplus
+
+
+def beat(others: int, load: int) -> Beat:
+    return Beat(others=others, busy=others, load=load, agreed=True, bells=())
+
+
+@pytest.mark.parametrize(
+    ("others", "load", "mine", "unclaimed", "more"),
+    [
+        (1, 0, 0, 300, 150),  # two begin at once
+        (1, 150, 0, 300, 150),  # the other was first: half of all that was seen is its
+        (1, 150, 150, 150, 0),
+        (3, 75, 0, 300, 75),
+        (1, 10, 0, 0, 5),  # none is known to be free, but the other will give
+        (1, 0, 7, 0, -3),
+    ],
+)
+def test_room(others: int, load: int, mine: int, unclaimed: int, more: int) -> None:
+    assert room(beat(others, load), mine, unclaimed) == more
+
+
+@pytest.mark.parametrize(
+    ("others", "load", "mine", "given"),
+    [
+        (1, 0, 300, 150),  # another has come
+        (1, 140, 160, 0),  # a few more are no reason
+        (1, 0, 8, 0),
+        (1, 0, 10, 5),
+        (3, 90, 150, 90),
+        (1, 300, 0, 0),
+    ],
+)
+def test_surplus(others: int, load: int, mine: int, given: int) -> None:
+    assert surplus(beat(others, load), mine) == given
+
+
+def test_pace_is_of_the_last_seconds() -> None:
+    pace = Pace()
+    pace.see(0.0, 0)
+    assert pace.seconds(1) == math.inf
+    pace.see(1.0, 10)
+    assert pace.seconds(20) == pytest.approx(2.0)
+    for second in range(2, 20):
+        pace.see(float(second), 10 + 100 * (second - 1))
+    assert pace.seconds(100) == pytest.approx(1.0)
+    for quarter in range(int(4 * PACE) + 2):
+        pace.see(20.0 + quarter / 4, 1810)
+    assert pace.seconds(1) == math.inf
