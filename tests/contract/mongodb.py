@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pymongo.errors import PyMongoError
 
 from scripts import servers
 from tests.contract.test_servers import server
+from tests.ports import free_port
 
 Client = pymongo.MongoClient[dict[str, Any]]
 
@@ -50,9 +50,7 @@ class Mongod:
     def __init__(self, folder: Path, *options: str):
         server_url()  # no server at all: skip
         known = next(known for known in servers.ALL if known.program == "mongod")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"mongodb://127.0.0.1:{self.port}"
         self._command = [servers.find(known), *known.arguments(self.port, folder), *options]
         self._command += ["--setParameter", "enableTestCommands=1"]

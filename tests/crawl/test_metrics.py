@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.crawl.cluster_kit import running_cluster
 from tests.crawl.harness import Crawler, until
+from tests.ports import free_port
 from tests.site.client import running_site
 from tests.site.crowds import healthy
 
@@ -37,12 +38,6 @@ CLUSTER = {
     "linkcrawl_redis_calls",
     "linkcrawl_redis_seconds",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def read(port: int) -> dict[str, dict[str, float]]:

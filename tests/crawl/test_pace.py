@@ -68,4 +68,4 @@ def test_a_slow_host_is_asked_less(crawler: Crawler) -> None:
     # robots.txt answers at once, so the smoothed answer time comes near to 0.2 s only after some answers.
     gaps = [second.started - first.started for first, second in successive(requests)]
     assert gaps[-1] >= after + 5 * after * 0.6
-    assert sorted(gaps)[-1] <= 10 * after
+    assert max(gaps) <= 20 * after

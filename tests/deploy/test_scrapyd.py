@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 from attrs import frozen
 
 from tests.crawl.harness import environment, until
+from tests.ports import free_port
 from tests.site.client import ROOT, running_site
 from tests.site.crowds import healthy
 
@@ -47,9 +47,7 @@ class Scrapyd:
 def scrapyd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
     """As an operator starts it: settings that all jobs share come from its environment."""
     folder = tmp_path_factory.mktemp("scrapyd")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     conf = (ROOT / "deploy" / "scrapyd" / "scrapyd.conf").read_text().replace("http_port = 6800", f"http_port = {port}")
     (folder / "scrapyd.conf").write_text(conf)
     told = {"LINKCRAWL_CONTACT": "mailto:ops@example.org", "LINKCRAWL_STORE": f"sqlite:///{folder}/links.db"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 
 from tests.site.behaviours import answer, in_turn, redirect, robots, silence
@@ -30,16 +31,24 @@ def spread(number: int) -> str:
 
 
 def degrading(base: float, capacity: float) -> Behaviour:
-    """Answers slower the more it is asked: base / (1 - rate / capacity), its rate a mean over two seconds or so."""
-    rate, seen = 0.0, time.monotonic()
+    """Answers slower the more it is asked."""
+    asked: list[float] = []
 
     async def behave(exchange: Exchange) -> None:
-        nonlocal rate, seen
-        now = time.monotonic()
-        rate, seen = rate * math.exp((seen - now) / 2.0) + 0.5, now
-        await answer(after=base / (1 - min(rate / capacity, 0.95)))(exchange)
+        asked.append(time.monotonic())
+        *_, after = degraded(asked, base, capacity)
+        await answer(after=after)(exchange)
 
     return behave
+
+
+def degraded(asked: Iterable[float], base: float, capacity: float) -> Iterator[float]:
+    """Seconds that the answers to requests at these moments take: base / (1 - rate / capacity), the rate a mean over
+    two seconds or so."""
+    rate, seen = 0.0, -math.inf
+    for now in asked:
+        rate, seen = rate * math.exp((seen - now) / 2.0) + 0.5, now
+        yield base / (1 - min(rate / capacity, 0.95))
 
 
 def throttled(status: int, until: float) -> Behaviour:

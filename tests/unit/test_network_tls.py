@@ -181,7 +181,8 @@ async def silent(line):
 )
 def test_what_happens_instead_of_a_handshake(certificates, script, failure, words):
     """The server's side is plain TCP."""
-    (outcome,), _ = visit(certificates, None, script=script, download_timeout=0.5)
+    limit = {"download_timeout": 0.5} if script is silent else {}
+    (outcome,), _ = visit(certificates, None, script=script, **limit)
     assert outcome.failure is failure
     assert words in outcome.error
     assert outcome.ip == "127.0.0.1"
@@ -200,7 +201,8 @@ def test_what_happens_instead_of_a_handshake(certificates, script, failure, word
 )
 def test_failures_after_the_handshake(certificates, script, failure):
     context = certificates.context("good", "127.0.0.1")
-    (outcome,), _ = visit(certificates, context, script=script, download_timeout=1)
+    limit = {"download_timeout": 1} if script is silent else {}
+    (outcome,), _ = visit(certificates, context, script=script, **limit)
     assert outcome.failure is failure
 
 
