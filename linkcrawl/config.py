@@ -58,6 +58,9 @@ KNOWN: dict[str, Known] = {
     "LINKCRAWL_HISTORY_DAYS": Known(
         365.0, False, "days that every check is kept; older history is thinned; 0 keeps all"
     ),
+    "LINKCRAWL_PROBATION": Known(
+        0.0, False, "seconds until one request tries a host that has turned us away; 0: never"
+    ),
     "LINKCRAWL_MAX_WAITING": Known(20000, False, "checks held in memory because their next hop waits for its host"),
     "LINKCRAWL_AUDIT": Known("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
     "LINKCRAWL_REJECTS": Known("rejects.jsonl", False, "file that rejected seed lines are added to"),
@@ -83,6 +86,7 @@ class Config:
     ca_bundle: Path | None
     robots_ttl: float
     history_days: float
+    probation: float | None
     max_waiting: int
     rejects: Path
     audit: Path | None
@@ -140,6 +144,7 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         ca_bundle=_file(settings, "LINKCRAWL_CA_BUNDLE"),
         robots_ttl=_number(settings, "LINKCRAWL_ROBOTS_TTL", least=1),
         history_days=_number(settings, "LINKCRAWL_HISTORY_DAYS", least=0),
+        probation=_number(settings, "LINKCRAWL_PROBATION", least=0) or None,
         max_waiting=int(_number(settings, "LINKCRAWL_MAX_WAITING", least=1, whole=True)),
         rejects=Path(_text(settings, "LINKCRAWL_REJECTS")),
         audit=Path(str(settings["LINKCRAWL_AUDIT"])) if settings["LINKCRAWL_AUDIT"] else None,

@@ -15,10 +15,11 @@ from linkcrawl.frontier.doubt import NetworkDoubt
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.politeness.audit import Line
-from linkcrawl.politeness.pace import Blocked, Delay, Silenced
+from linkcrawl.politeness.pace import Blocked, Delay, Reopened, Silenced
 from linkcrawl.politeness.pacing import WINDOW
 from linkcrawl.politeness.signals import REFUSED
 from linkcrawl.session import Session
+from linkcrawl.shown import span
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,6 +56,9 @@ class Endings:
         for event in ended.events:
             if isinstance(event, Blocked):
                 self._ban(gate.name, request.meta["host"], event)
+            elif isinstance(event, Reopened):
+                self._crawler.stats.inc_value("linkcrawl/reopened")
+                logger.warning("%s answers again after its probation: it is open", request.meta["host"])
             elif isinstance(event, Silenced):
                 self._crawler.stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
@@ -120,11 +124,13 @@ class Endings:
     def _ban(self, gate: str, host: str, event: Blocked) -> None:
         """The host has turned us away since `event.since`: say so, and take back what was judged since."""
         self._crawler.stats.inc_value("linkcrawl/banned")
+        probation = self._session.config.probation
         logger.error(
             "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "
-            "Write to its administrator; then: scrapy hosts unblock %s",
+            "Write to its administrator; then: scrapy hosts unblock %s%s",
             host,
             host,
+            "" if probation is None else f". Without that one request tries it again in {span(probation)}",
         )
         links = list(dict.fromkeys(self._refused.pop(gate, ())))
         task = asyncio.get_running_loop().create_task(self._withdraw_soon(gate))

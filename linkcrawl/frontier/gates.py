@@ -146,6 +146,7 @@ class Gatekeeper:
             k=1 / config.target_concurrency,
             max_adaptive=config.max_adaptive_delay,
             max_per_day=applied.max_per_day,
+            probation=config.probation,
         )
 
     def delay(self, gate: str) -> Delay:
@@ -190,6 +191,11 @@ class Gatekeeper:
         if self._valid.get(gate, math.inf) <= now:
             opens = max(opens, ready_at(self.pace(gate), self.terms(gate)).at)
         return opens
+
+    def is_shut(self, gate: str, host: str, now: float) -> bool:
+        """Whether a host behind the gate is closed for longer than anything should wait for it in memory."""
+        at = self.host_wait(gate, host, now).at
+        return at == math.inf or (at > now and self.pace(gate).blocked_since is not None)
 
     def is_shared(self, gate: str) -> bool:
         """Whether several hosts are behind the gate."""

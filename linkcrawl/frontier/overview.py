@@ -135,7 +135,8 @@ class Overview:
         wait = self.keeper.host_wait(gate, host, now)
         until = None if wait.at == math.inf else wait.at
         if pace.blocked_since is not None:
-            return State.BLOCKED, None, f"turned us away since {iso(pace.blocked_since)}; to be unblocked by a person"
+            why = f"turned us away since {iso(pace.blocked_since)}; "
+            return State.BLOCKED, until, why + ("to be unblocked by a person" if until is None else "on probation then")
         if wait.at > now and wait.standing is not Standing.WAITING:
             return State(str(wait.standing)), until, wait.why
         if in_flight(pace, now, self.outlook.config.timeout + SLACK):

@@ -316,8 +316,10 @@ class Scheduler(BaseScheduler):
         record. Links of the host itself wait, and stay due."""
         aside, self._aside = self._aside, []
         waiting: list[tuple[Lane, Task]] = [(Lane.HOP, request) for request in aside]
-        for gate in [gate for gate in self.bench.gates.values() if gate.wake == inf and gate.lanes[Lane.HOP]]:
-            waiting += self.bench.drain(gate)
+        now = self._session.now()
+        for gate in [gate for gate in self.bench.gates.values() if gate.lanes[Lane.HOP] and gate.wake > now]:
+            if gate.wake == inf or self.keeper.pace(gate.name).blocked_since is not None:
+                waiting += self.bench.drain(gate)
         for lane, task in waiting:
             self._place_or_let_go(lane, task)
 
@@ -326,7 +328,8 @@ class Scheduler(BaseScheduler):
         gate = self._placer.gate(host).name
         opens = self.keeper.host_wait(gate, host, now).at
         link: DueLink | None = task.meta.get("link") if isinstance(task, Request) else None
-        if isinstance(task, DueLink) or opens < inf or link is None or link.host in self.keeper.members(gate):
+        shut = self.keeper.is_shut(gate, host, now)
+        if isinstance(task, DueLink) or not shut or link is None or link.host in self.keeper.members(gate):
             if isinstance(task, Request) and self.keeper.is_shared(gate) and opens > now + WATCH:
                 self._aside.append(task)
             else:

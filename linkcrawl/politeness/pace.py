@@ -38,7 +38,8 @@ class Answer:
 class Terms:
     """What bounds a gate's pace: seconds, and whose word they are. `agreed_delay` stands instead of both of
     robots.txt's; it doesn't go below the floor either. `max_adaptive`: AUTOTHROTTLE_MAX_DELAY. `max_per_day`: requests
-    on one day (UTC)."""
+    on one day (UTC). `probation`: how long a host that has turned us away is left alone until one request tries it;
+    None: until a person says so."""
 
     floor: float
     floor_from: str = "DOWNLOAD_DELAY"
@@ -49,6 +50,7 @@ class Terms:
     k: float = 5.0
     max_adaptive: float = 60.0
     max_per_day: int | None = None
+    probation: float | None = None
 
 
 @frozen(kw_only=True)
@@ -104,7 +106,14 @@ class Blocked:
     since: float
 
 
-Event = Silenced | Blocked
+@frozen(kw_only=True)
+class Reopened:
+    """An event: a host that had turned us away since `since` has answered again when its probation was over."""
+
+    since: float
+
+
+Event = Silenced | Blocked | Reopened
 
 
 @frozen(kw_only=True)

@@ -19,7 +19,19 @@ from typing import Any
 
 from attrs import evolve
 
-from linkcrawl.politeness.pace import Answer, Blocked, Delay, Event, Kind, Pace, Silenced, Standing, Terms, Wait
+from linkcrawl.politeness.pace import (
+    Answer,
+    Blocked,
+    Delay,
+    Event,
+    Kind,
+    Pace,
+    Reopened,
+    Silenced,
+    Standing,
+    Terms,
+    Wait,
+)
 
 #: Longest silence that an answer can ask for, in seconds; more is cut to it, and told.
 DAY = MAX_SILENCE = 86400.0
@@ -58,7 +70,8 @@ def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
     """When the gate may send again. `jitter`, 0 or more: the part of a delay that is waited on top of it."""
     if pace.blocked_since is not None:
         why = "blocked: it used to work and has turned us away"
-        return Wait(at=math.inf, why=why, standing=Standing.BLOCKED)
+        at = math.inf if terms.probation is None else max(_tried(pace) + terms.probation, pace.silent_until)
+        return Wait(at=at, why=why, standing=Standing.BLOCKED)
     if pace.last_end is None:
         spaced = Wait(at=0.0, why="nothing asked yet")
     else:
@@ -77,7 +90,7 @@ def note(pace: Pace, terms: Terms, answer: Answer) -> tuple[Pace, tuple[Event, .
     last: dict[str, Any] = {"last_end": answer.ended, "last_cost": answer.cost}
     pace = evolve(pace, **last, **_timed(pace, answer), **_count(pace, answer.ended))
     silence, silenced = _silenced(pace, answer)
-    judgement, blocked = _judged(pace, answer)
+    judgement, blocked = _judged(pace, terms, answer)
     pace = evolve(pace, **_backed_off(pace, terms, answer, before), **silence, **judgement)
     return pace, (*silenced, *blocked)
 
@@ -179,10 +192,17 @@ def _silenced(pace: Pace, answer: Answer) -> tuple[dict[str, Any], tuple[Event, 
     return {"silent_until": until}, (Silenced(until=until, asked=answer.retry_at),)
 
 
-def _judged(pace: Pace, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ...]]:
+def _tried(pace: Pace) -> float:
+    """When a blocked gate was last asked, as far as is known."""
+    return max(pace.last_end or 0.0, pace.blocked_since or 0.0)
+
+
+def _judged(pace: Pace, terms: Terms, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ...]]:
     """The ban circuit. A host that has always refused a good part of its links is no host that has turned."""
-    if pace.blocked_since is not None or answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
+    if answer.kind in (Kind.TIMEOUT, Kind.FAILURE):
         return {}, ()
+    if pace.blocked_since is not None:
+        return _on_probation(pace, pace.blocked_since, terms, answer)
     window = (*pace.recent, (answer.ended, answer.kind is Kind.OK, answer.refused))
     left = window[:-WINDOW]
     window = window[-WINDOW:]
@@ -191,6 +211,17 @@ def _judged(pace: Pace, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ..
     turned = [at for at, _, refused in window if refused]
     worked = good + sum(good for _, good, _ in window) >= WORKED and refused * 2 <= good
     counts: dict[str, Any] = {"recent": window, "good": good, "refused": refused}
-    if len(turned) < BANNED or not worked:
+    if not answer.refused or len(turned) < BANNED or not worked:
         return counts, ()
     return counts | {"blocked_since": turned[0]}, (Blocked(since=turned[0]),)
+
+
+def _on_probation(pace: Pace, since: float, terms: Terms, answer: Answer) -> tuple[dict[str, Any], tuple[Event, ...]]:
+    """One answer decides. Its window of refusals stays, so that a host which refuses the next ones is soon left alone
+    again; what a refusal says of the link is not to be believed."""
+    if terms.probation is None:
+        return {}, ()
+    if answer.refused or answer.kind is Kind.THROTTLED:
+        return {}, (Blocked(since=answer.ended),)
+    window = (*pace.recent, (answer.ended, answer.kind is Kind.OK, False))[-WINDOW:]
+    return {"blocked_since": None, "recent": window}, (Reopened(since=since),)

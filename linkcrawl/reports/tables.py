@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from linkcrawl.check.verdict import sentence
 from linkcrawl.items import Category, iso
@@ -21,9 +21,44 @@ SHORT = {
 }
 
 
-def broken_command(collection: str | None, confirmed: bool) -> str:
+#: The command for a section's links, or for those of a category; None where there is no command for it.
+Rows = Callable[[Category | None], str | None]
+
+
+def of_everything(category: Category | None) -> str | None:
+    """Rows of all links."""
+    return commands.export(category=category)
+
+
+def of_collection(section: Section, report: Report) -> Rows:
+    """Rows of a collection's links."""
+    if section.name is None:
+        return lambda category: None
+    glob = commands.glob_of(section.name, (other.name for other in report.collections))
+    return lambda category: None if glob is None else commands.export(collection=glob, category=category)
+
+
+def of_provider(section: Section) -> Rows:
+    """Rows of a provider's links: mentions, as only these name one."""
+    name = section.name
+    return lambda category: None if name is None else commands.of_provider(name, category=category)
+
+
+def broken(links: int, rows: Rows, *, confirmed: bool) -> Cell:
     """Broken links that are confirmed, or suspected."""
-    return commands.with_confirmed(commands.export(collection=collection, category=Category.BROKEN), confirmed)
+    every = rows(Category.BROKEN)
+    return number(links, every and commands.with_confirmed(every, confirmed))
+
+
+def overdue(section: Section, rows: Rows, now: float) -> Cell:
+    """Links that are due again."""
+    every = rows(None)
+    return number(section.overdue, every and commands.overdue(every, now))
+
+
+def mentions(section: Section, command: str | None) -> Cell:
+    """Resource proxies. Those of links that were never checked have no row: then there is no command for all."""
+    return number(section.proxies, None if section.never_checked else command)
 
 
 def named(section: Section) -> Element:
@@ -55,14 +90,14 @@ def categories(section: Section) -> Element:
 def collections(report: Report, most: int) -> Element | None:
     """One row for each collection. A link in several collections counts in each."""
     columns = _section_columns("collection", moved=True)
-    rows = [_collection(section, report.made_at) for section in report.collections[:most]]
+    rows = [_collection(section, report) for section in report.collections[:most]]
     return table("Collections", columns, rows, "collections") if rows else None
 
 
 def providers(report: Report, most: int) -> Element | None:
-    """One row for each provider. The rows of a command are mentions, as only these name a provider."""
+    """One row for each provider."""
     columns = _section_columns("provider", moved=False)
-    rows = [_provider(section) for section in report.providers[:most]]
+    rows = [_provider(section, report) for section in report.providers[:most]]
     return table("Providers", columns, rows, "providers") if rows else None
 
 
@@ -84,47 +119,37 @@ def _section_columns(title: str, *, moved: bool) -> list[Column]:
     ]
 
 
-def _collection(section: Section, now: float) -> list[Cell]:
-    glob = None if section.name is None else commands.glob_of(section.name)
-    told = glob is not None
-    every = commands.export(collection=glob) if told else None
+def _collection(section: Section, report: Report) -> list[Cell]:
+    rows = of_collection(section, report)
+    every = rows(None)
     return [
-        Cell(named(section), section.name or ""),
-        ratio(section.valid_ratio),
-        number(section.links),
-        number(section.proxies, commands.export(collection=glob, rows="proxy") if told else None),
-        number(section.checked, every),
-        number(section.never_checked),
-        number(section.overdue, commands.overdue(every, now) if every else None),
-        *(
-            number(line.links, commands.export(collection=glob, category=line.category) if told else None)
-            for line in section.categories
-        ),
-        number(section.suspected, broken_command(glob, False) if told else None),
-        number(section.mismatches, commands.with_mismatch(every) if every else None),
+        *_standing(section, rows, every and f"{every} --rows proxy", report.made_at),
+        number(section.mismatches, every and commands.with_mismatch(every)),
         number(section.moved),
         *_times(section),
     ]
 
 
-def _provider(section: Section) -> list[Cell]:
-    name = section.name if section.name and commands.glob_of(section.name) == section.name else None
+def _provider(section: Section, report: Report) -> list[Cell]:
+    named = section.name and commands.of_provider(section.name, mentions=True)
+    return [
+        *_standing(section, of_provider(section), named or None, report.made_at),
+        number(section.mismatches),
+        *_times(section),
+    ]
 
-    def mentions(category: Category | None = None) -> str | None:
-        return name and commands.of_provider(commands.export(category=category, rows="proxy"), name)
 
+def _standing(section: Section, rows: Rows, mentioned: str | None, now: float) -> list[Cell]:
     return [
         Cell(named(section), section.name or ""),
         ratio(section.valid_ratio),
         number(section.links),
-        number(section.proxies, mentions()),
-        number(section.checked, mentions()),
+        mentions(section, mentioned),
+        number(section.checked, rows(None)),
         number(section.never_checked),
-        number(section.overdue),
-        *(number(line.links, mentions(line.category)) for line in section.categories),
-        number(section.suspected),
-        number(section.mismatches),
-        *_times(section),
+        overdue(section, rows, now),
+        *(number(line.links, rows(line.category)) for line in section.categories),
+        broken(section.suspected, rows, confirmed=False),
     ]
 
 
@@ -136,7 +161,7 @@ def _times(section: Section) -> list[Cell]:
     return [number(mean), number(max((line.max_ms or 0 for line in timed), default=None))]
 
 
-def statuses(section: Section, collection: str | None, *, linked: bool = True) -> Element | None:
+def statuses(section: Section, rows_of: Rows) -> Element | None:
     """Status codes and reasons, with how long they took."""
     columns = [
         text_column("category"),
@@ -144,18 +169,17 @@ def statuses(section: Section, collection: str | None, *, linked: bool = True) -
         text_column("reason"),
         *(Column(title=title) for title in ("links", "share", "mean ms", "max ms")),
     ]
-    rows = [_status(line, section, collection, linked) for line in section.statuses]
+    rows = [_status(line, section, rows_of(line.category)) for line in section.statuses]
     return table("Status codes", columns, rows) if rows else None
 
 
-def _status(line: Outcomes, section: Section, collection: str | None, linked: bool) -> list[Cell]:
+def _status(line: Outcomes, section: Section, every: str | None) -> list[Cell]:
     reason = line.reason or ""
-    every = commands.export(collection=collection, category=line.category)
     return [
         Cell(swatch(line.category), str(line.category)),
         number(line.status),
         Cell(h("span", reason, title=sentence(reason)), reason),
-        number(line.links, commands.with_reason(every, reason, line.status) if linked else None),
+        number(line.links, every and commands.with_reason(every, reason, line.status)),
         ratio(line.links / section.checked),
         number(line.mean_ms),
         number(line.max_ms),
@@ -189,7 +213,8 @@ def _troubles(trouble: HostTrouble) -> list[str]:
     if trouble.ordered is not None:
         said.append(f"blocked by an operator: {trouble.ordered[:200]}" if trouble.ordered else "blocked by an operator")
     if trouble.blocked_since is not None:
-        said.append(f"has turned us away since {_minute(trouble.blocked_since)}: blocked until a person unblocks it")
+        since = _minute(trouble.blocked_since)
+        said.append(f"has turned us away since {since}: blocked until a person unblocks it, or its probation")
     if trouble.silent_until is not None:
         said.append(f"wants to be left alone until {_minute(trouble.silent_until)}")
     if trouble.crawl_delay is not None:

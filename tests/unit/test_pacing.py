@@ -10,7 +10,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.politeness.pace import Answer, Blocked, Event, Kind, Pace, Silenced, Terms
+from linkcrawl.politeness.pace import Answer, Blocked, Event, Kind, Pace, Reopened, Silenced, Standing, Terms
 from linkcrawl.politeness.pace_memory import pace_from_row, restarted, unblocked
 from linkcrawl.politeness.pacing import BANNED, LEAST_BACK_OFF, MAX_SILENCE, delay, note, ready_at
 
@@ -244,6 +244,45 @@ def test_a_person_opens_it_again_and_it_can_close_again() -> None:
     assert events == []
     _, events = after(Terms(floor=1), *run_of("x"), pace=pace)
     assert [type(event) for event in events] == [Blocked]
+
+
+TRIED = Terms(floor=1, probation=1000.0)
+
+
+def test_without_a_probation_nothing_but_a_person_opens_it() -> None:
+    pace, _ = after(Terms(floor=1), *run_of("o" * 20 + "x" * 8 + "o" * 50))
+    assert ready_at(pace, Terms(floor=1)).at == math.inf
+
+
+@pytest.mark.parametrize(
+    ("then", "opens", "events"),
+    [
+        ("", False, []),
+        ("x", False, [Blocked]),
+        ("xxx", False, [Blocked] * 3),
+        ("-", False, []),  # no answer says nothing
+        ("o", True, [Reopened]),
+        ("xo", True, [Blocked, Reopened]),
+        ("ox", False, [Reopened, Blocked]),  # it has not relented after all
+        ("oooooooooxx", True, [Reopened]),
+    ],
+)
+def test_probation(then: str, opens: bool, events: list[type]) -> None:
+    pace, _ = after(TRIED, *run_of("o" * 20 + "x" * 8))
+    assert ready_at(pace, TRIED).at == (pace.last_end or 0.0) + 1000.0
+    assert ready_at(pace, TRIED).standing is Standing.BLOCKED
+    later = [evolve(answer, ended=answer.ended + 2000.0) for answer in run_of(then)]
+    pace, told = after(TRIED, *later, pace=pace)
+    assert [type(event) for event in told] == events
+    assert (pace.blocked_since is None) == opens
+    wait = ready_at(pace, TRIED)
+    assert wait.at - (pace.last_end or 0.0) == pytest.approx(delay(pace, TRIED).seconds if opens else 1000.0)
+
+
+def test_a_probation_waits_for_what_the_server_asked_for() -> None:
+    pace, _ = after(TRIED, *run_of("o" * 20 + "x" * 8))
+    pace, _ = after(TRIED, Answer(ended=T0 + 28, kind=Kind.THROTTLED, refused=True, retry_at=T0 + 9000), pace=pace)
+    assert ready_at(pace, TRIED).at == T0 + 9000
 
 
 @pytest.mark.parametrize(
