@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -132,7 +133,7 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         store=_text(settings, "LINKCRAWL_STORE"),
         frontier=_frontier(settings),
         lease=_number(settings, "LINKCRAWL_LEASE", least=3),
-        metrics_port=int(_number(settings, "LINKCRAWL_METRICS_PORT", least=0, whole=True)),
+        metrics_port=int(_number(settings, "LINKCRAWL_METRICS_PORT", least=0, most=65535, whole=True)),
         metrics_address=_text(settings, "LINKCRAWL_METRICS_ADDRESS"),
         contact=_contact(settings, need_contact),
         product=_product(settings),
@@ -180,15 +181,18 @@ def _frontier(settings: Mapping[str, Any]) -> str:
     return value
 
 
-def _number(settings: Mapping[str, Any], name: str, *, least: float, whole: bool = False) -> float:
+def _number(
+    settings: Mapping[str, Any], name: str, *, least: float, most: float | None = None, whole: bool = False
+) -> float:
     value = settings[name]
+    fit = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
     try:
         number = int(value) if whole else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         kind = "a whole number" if whole else "a number"
-        raise ConfigError(f"{name}: {value!r} is not {kind}") from None
-    if not least <= number < float("inf"):
-        raise ConfigError(f"{name}: {value!r} is out of range; at least {least:g} would work")
+        raise ConfigError(f"{name}: {value!r} is not {kind}; {fit} would work") from None
+    if not least <= number < math.inf or (most is not None and number > most):
+        raise ConfigError(f"{name}: {value!r} is out of range; {fit} would work")
     return number
 
 

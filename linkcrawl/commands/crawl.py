@@ -21,6 +21,7 @@ from linkcrawl.extensions.feeds import feed_failed
 from linkcrawl.session import Session
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from linkcrawl.stores import StoreError
+from linkcrawl.wiring import check_wiring
 
 #: Exit status by the reason that a crawl gave for its end; any other reason is a fault of ours. A second interruption
 #: stops it before it can give one.
@@ -37,6 +38,7 @@ class Command(CrawlCommand):
             _check_spider(self.settings, args)
             if args[:1] != [ResourceProxies.name]:
                 return
+            check_wiring(self.settings)
             _check_log(self.settings)
             _check_feeds(self.settings)
             opts.spargs["session"] = Session.open(self.settings, opts.spargs)

@@ -1,0 +1,69 @@
+"""The parts of Scrapy's wiring that a crawl can't do without: judged before anything is sent.
+
+A settings module of the operator's that starts with linkcrawl's may add components of its own. One that replaces a
+whole table, or switches on what follows redirects, retries or caches by itself, would have requests leave past the
+gates, under another name, or lose records; that is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
+
+from linkcrawl import settings as ours
+from linkcrawl.config import ConfigError
+from linkcrawl.frontier.downloader import Downloader
+from linkcrawl.frontier.scheduler import Scheduler
+
+#: Settings that must name this class or one made of it.
+CLASSES: dict[str, type] = {"SCHEDULER": Scheduler, "DOWNLOADER": Downloader}
+#: Tables of components, in which what is ours must be on and what we have switched off must be off.
+TABLES = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES")
+
+#: What loading a component of a wrong name ends in.
+_UNLOADABLE = (ImportError, NameError, TypeError, ValueError, AttributeError)
+
+_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+
+
+def check_wiring(settings: BaseSettings) -> None:
+    """Raises ConfigError where Scrapy is wired in a way that would break a crawl's promises."""
+    for name, wanted in CLASSES.items():
+        _check_class(name, settings[name], wanted)
+    for name in TABLES:
+        _check_table(name, settings, getattr(ours, name))
+    if settings.getbool("TWISTED_REACTOR_ENABLED") and settings["TWISTED_REACTOR"] != _REACTOR:
+        raise ConfigError(f"TWISTED_REACTOR: {settings['TWISTED_REACTOR']!r} can't be used; {_REACTOR} would work")
+
+
+def _check_class(name: str, value: Any, wanted: type) -> None:
+    path = global_object_name(wanted)
+    try:
+        found = load_object(value)
+    except _UNLOADABLE as fault:
+        raise ConfigError(f"{name}: {value!r} can't be loaded ({fault}); {path} would work") from None
+    # not issubclass, which takes whatever has the methods of one for a scheduler
+    if wanted not in getattr(found, "__mro__", ()):
+        raise ConfigError(f"{name}: {_path(value)} would let requests leave past the gates; {path} would work")
+
+
+def _check_table(name: str, settings: BaseSettings, wanted: dict[str, int | None]) -> None:
+    try:
+        table = settings.get_component_priority_dict_with_base(name)
+    except _UNLOADABLE as fault:
+        raise ConfigError(f"{name}: can't be used ({fault}); components and their places would work") from None
+    on = {_path(component) for component, place in table.items() if place is not None}
+    for component, place in wanted.items():
+        if (component in on) != (place is not None):
+            asked = "is missing" if place is not None else "is on, which linkcrawl switches off"
+            raise ConfigError(
+                f"{name}: {component} {asked}; to add to linkcrawl's own, "
+                f"{name} = {{**linkcrawl.settings.{name}, 'your.Component': 500}} would work"
+            )
+
+
+def _path(component: Any) -> str:
+    return component if isinstance(component, str) else global_object_name(component)
