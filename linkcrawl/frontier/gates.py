@@ -17,7 +17,7 @@ from linkcrawl.items import Order
 from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.pace import Delay, Event, Pace, Terms, Wait
 from linkcrawl.politeness.pace_memory import GATE, handed_out, joined, pace_from_row, restarted, unblocked
-from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_at
+from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_at, required
 from linkcrawl.politeness.policy import Applied, Clock, Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.signals import answer_of
@@ -159,8 +159,7 @@ class Gatekeeper:
 
     def required(self, gate: str) -> Delay:
         """The gap that the next request must leave to the end of the last one, its cost included."""
-        one = self.delay(gate)
-        return evolve(one, seconds=one.seconds * max(1.0, self.pace(gate).last_cost))
+        return required(self.pace(gate), self.terms(gate))
 
     def pace(self, gate: str) -> Pace:
         """How the gate has answered up to now, over restarts."""

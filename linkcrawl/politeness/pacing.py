@@ -61,6 +61,26 @@ def delay(pace: Pace, terms: Terms) -> Delay:
     return Delay(seconds=seconds, origin=origin)
 
 
+def required(pace: Pace, terms: Terms) -> Delay:
+    """What has to lie between the end of the last request and the next one, and whose word the longest of it is."""
+    one = delay(pace, terms)
+    spaced = one if pace.last_cost <= 1 else Delay(seconds=one.seconds * pace.last_cost, origin=one.origin)
+    if pace.last_end is None:
+        return spaced
+    until, origin = max(_besides(pace, terms), key=_seconds)
+    return spaced if until - pace.last_end <= spaced.seconds else Delay(seconds=until - pace.last_end, origin=origin)
+
+
+def _besides(pace: Pace, terms: Terms) -> list[tuple[float, str]]:
+    """What is waited for besides the delay: moments, and whose word they are."""
+    found = [(pace.silent_until, "Retry-After or RateLimit")]
+    if terms.max_per_day is not None and pace.sent >= terms.max_per_day:
+        found.append(((pace.day + 1) * DAY, f"max_per_day of {terms.max_per_day}"))
+    if pace.blocked_since is not None and terms.probation is not None:
+        found.append((_tried(pace) + terms.probation, "probation"))
+    return found
+
+
 def considered(pace: Pace, terms: Terms) -> list[Delay]:
     """Every number that the delay is the largest of; 0 where there is nothing of the kind."""
     return [Delay(seconds=seconds, origin=origin) for seconds, origin in _candidates(pace, terms)]

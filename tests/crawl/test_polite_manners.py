@@ -363,3 +363,8 @@ def test_the_audit_proves_it(scene: Scene) -> None:
         "policy museum": 2 * GROUPED
     }
     assert len(lines) >= len(scene.requests)
+    # What servers ask for by themselves is held against the times as delays are.
+    longest = {line.host.rpartition(":")[0]: line for line in sorted(lines, key=lambda line: line.required)}
+    for name, seconds in (("retry-seconds", 3), ("retry-date", 3), ("ratelimit", 3)):
+        line = longest[where(name)]
+        assert (line.origin, line.required >= seconds - 0.01) == ("Retry-After or RateLimit", True), name

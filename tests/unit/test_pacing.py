@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.politeness.pace import Answer, Blocked, Event, Kind, Pace, Reopened, Silenced, Standing, Terms
 from linkcrawl.politeness.pace_memory import pace_from_row, restarted, unblocked
-from linkcrawl.politeness.pacing import BANNED, LEAST_BACK_OFF, MAX_SILENCE, delay, note, ready_at
+from linkcrawl.politeness.pacing import BANNED, LEAST_BACK_OFF, MAX_SILENCE, delay, note, ready_at, required
 
 T0 = 1_800_000_000.0
 seconds = st.floats(0, 5000)
@@ -277,6 +278,34 @@ def test_probation(then: str, opens: bool, events: list[type]) -> None:
     assert (pace.blocked_since is None) == opens
     wait = ready_at(pace, TRIED)
     assert wait.at - (pace.last_end or 0.0) == pytest.approx(delay(pace, TRIED).seconds if opens else 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds", "origin"),
+    [
+        ({}, 1.0, "DOWNLOAD_DELAY"),
+        ({"last_cost": 4.0}, 4.0, "DOWNLOAD_DELAY"),
+        ({"last_cost": 0.5}, 1.0, "DOWNLOAD_DELAY"),
+        ({"back_off": 8.0}, 8.0, "back-off"),
+        ({"silent_until": T0 + 900}, 900.0, "Retry-After or RateLimit"),
+        ({"silent_until": T0 - 900}, 1.0, "DOWNLOAD_DELAY"),
+        ({"sent": 5, "day": int(T0 // 86400)}, 86400 - T0 % 86400, "max_per_day of 5"),
+        ({"sent": 4, "day": int(T0 // 86400)}, 1.0, "DOWNLOAD_DELAY"),
+        ({"blocked_since": T0 - 10}, 1000.0, "probation"),
+        ({"last_end": None, "silent_until": T0 + 900}, 1.0, "DOWNLOAD_DELAY"),
+    ],
+)
+def test_what_has_to_lie_before_a_request(change: dict[str, Any], seconds: float, origin: str) -> None:
+    pace = evolve(Pace(last_end=T0), **change)
+    told = required(pace, Terms(floor=1.0, max_per_day=5, probation=1000.0))
+    assert (told.seconds, told.origin) == (pytest.approx(seconds), origin)
+
+
+@given(terms_any, st.lists(answers_any, max_size=20))
+def test_what_is_required_is_what_is_waited_for(terms: Terms, answers: list[Answer]) -> None:
+    pace, _ = after(terms, *answers)
+    if pace.last_end is not None and pace.blocked_since is None:
+        assert pace.last_end + required(pace, terms).seconds == pytest.approx(ready_at(pace, terms).at, abs=1e-3)
 
 
 def test_a_probation_waits_for_what_the_server_asked_for() -> None:
