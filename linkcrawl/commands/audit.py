@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import Config, ConfigError
+from linkcrawl.exits import one_line
 from linkcrawl.frontier.outlook import config_of, policies_of
 from linkcrawl.politeness.proof import Floor, Proof, Scope, read_lines
 from linkcrawl.shown import columns, tell
 
-# Exit statuses of this command (docs).
+#: Exit status of this command only (docs).
 VIOLATED = 1
-UNUSABLE = 2
 
 HEAD = ("KIND", "REQUESTS", "GAP", "REQUIRED", "VIOLATIONS", "NAME", "ORIGIN")
 
@@ -45,19 +44,24 @@ class Command(ScrapyCommand):
         parser.add_argument("--format", choices=["table", "json"], default="table")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
+        with one_line(self):
             config = config_of(self.settings)
-            proof = Proof(_floor(config)) if opts.rules else Proof()
-            for line in read_lines(_files(args, config)):
-                proof.add(line)
-        except (OSError, ConfigError, ValueError) as fault:
-            text = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
-            print(text, file=sys.stderr)
-            self.exitcode = UNUSABLE
-            return
-        scopes = proof.scopes()
-        tell(json.dumps([scope.row() for scope in scopes], indent=2) if opts.format == "json" else _table(scopes))
-        self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
+            scopes = _proof(config, _files(args, config), opts.rules).scopes()
+            tell(json.dumps([scope.row() for scope in scopes], indent=2) if opts.format == "json" else _table(scopes))
+            self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
+
+
+def _proof(config: Config, files: list[Path], rules: bool) -> Proof:
+    """Raises ConfigError for a file that can't be read, or is no audit log."""
+    proof = Proof(_floor(config)) if rules else Proof()
+    try:
+        for line in read_lines(files):
+            proof.add(line)
+    except OSError as fault:
+        raise ConfigError(f"{fault.filename}: {fault.strerror}") from None
+    except ValueError as fault:
+        raise ConfigError(str(fault)) from None
+    return proof
 
 
 def _files(args: list[str], config: Config) -> list[Path]:

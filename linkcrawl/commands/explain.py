@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
+from contextlib import closing
 
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError
+from linkcrawl.exits import one_line
 from linkcrawl.frontier.explaining import Explanation
 from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
 from linkcrawl.shown import facts, tell
-from linkcrawl.stores import StoreError, StoreLost, open_existing
-
-# Exit statuses, those of every command (docs).
-STORE_LOST = 1
-UNUSABLE = 2
+from linkcrawl.stores import open_existing
 
 
 class Command(ScrapyCommand):
@@ -37,19 +34,13 @@ class Command(ScrapyCommand):
         parser.add_argument("--format", choices=["table", "json"], default="table")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
+        with one_line(self):
             if len(args) != 1:
                 raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
             config = config_of(self.settings)
             policies = policies_of(config)
-            store = open_existing(config.store)
-            try:
+            with closing(open_existing(config.store)) as store:
                 outlook = Outlook.of(store, config, policies, time.time())
                 explanation = Explanation(store, outlook, args[0])
                 as_json = opts.format == "json"
                 tell(json.dumps(explanation.row(), indent=2) if as_json else facts(explanation.facts()))
-            finally:
-                store.close()
-        except (ConfigError, StoreError) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE

@@ -15,17 +15,13 @@ from attrs import evolve, field, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError, read_config
+from linkcrawl.exits import one_line
 from linkcrawl.exports import FORMATS, SUFFIXES, Format
 from linkcrawl.exports.hourly import SETTLED, missing_hours
 from linkcrawl.exports.output import write
 from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
-from linkcrawl.stores import Query, Store, StoreError, StoreLost, open_existing
-
-# Exit statuses, those of every command (docs).
-STORE_LOST = 1
-UNUSABLE = 2
-INTERRUPTED = 130
+from linkcrawl.stores import Query, Store, open_existing
 
 
 def moment(name: str, text: str | None) -> float | None:
@@ -112,15 +108,11 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
-            self._export(args, opts)
-            sys.stdout.flush()
-        except (ConfigError, StoreError) as fault:
-            print(f"linkcrawl: {fault}", file=sys.stderr)
-            self.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
+            with one_line(self):
+                self._export(args, opts)
+                sys.stdout.flush()
         except BrokenPipeError:  # `| head` has seen enough; what Python still holds for it must not fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except KeyboardInterrupt:
-            self.exitcode = INTERRUPTED
 
     def _export(self, args: list[str], opts: argparse.Namespace) -> None:
         config = read_config(self.settings or {}, need_contact=False)

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -15,6 +16,7 @@ from scrapy.commands import ScrapyCommand
 from linkcrawl import urls
 from linkcrawl.commands.export import moment
 from linkcrawl.config import LOCAL, Config, ConfigError
+from linkcrawl.exits import one_line
 from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
 from linkcrawl.frontier.overview import HostView, Overview
 from linkcrawl.frontier.showing import HEAD, NAMED, host_facts, host_row, line
@@ -22,14 +24,10 @@ from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import PolicyError
 from linkcrawl.shown import columns, facts, span, tell
-from linkcrawl.stores import Narrow, Store, StoreError, StoreLost, open_existing, open_store
+from linkcrawl.stores import Narrow, Store, open_existing, open_store
 
 if TYPE_CHECKING:
     from linkcrawl.frontier.cluster_view import ClusterView
-
-# Exit statuses, those of every command (docs).
-STORE_LOST = 1
-UNUSABLE = 2
 
 #: Characters of a reason, which is shown on one line.
 LONGEST_REASON = 300
@@ -58,20 +56,14 @@ class Command(ScrapyCommand):
         parser.add_argument("--format", choices=["table", "json"], default="table")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
+        with one_line(self):
             act, host = _asked(args, opts)
             config = config_of(self.settings)
             policies = _policies(config, act)
             # a host may be blocked before its first crawl
-            store = (open_store if act == "block" else open_existing)(config.store)
-            try:
+            with closing((open_store if act == "block" else open_existing)(config.store)) as store:
                 outlook = Outlook.of(store, config, policies, time.time())
                 tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts, cluster=_cluster(config))))
-            finally:
-                store.close()
-        except (ConfigError, StoreError) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE
 
 
 def _cluster(config: Config) -> ClusterView | None:
@@ -83,7 +75,7 @@ def _cluster(config: Config) -> ClusterView | None:
     try:
         return cluster_view(config.frontier)
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        print(f"linkcrawl: {error}", file=sys.stderr)
         return None
 
 
@@ -109,7 +101,7 @@ def _policies(config: Config, act: str) -> Policies:
     except PolicyError as error:
         if act not in ("block", "unblock"):
             raise
-        print(f"{error}; {act} is obeyed all the same", file=sys.stderr)
+        print(f"linkcrawl: {error}; {act} is obeyed all the same", file=sys.stderr)
         return Policies()
 
 

@@ -15,12 +15,9 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.exits import UNUSABLE, one_line
 from linkcrawl.items import Reject
-from linkcrawl.stores import Books, Store, StoreError, StoreLost, open_store
-
-# Exit statuses, those of every command (docs).
-STORE_LOST = 1
-UNUSABLE = 2
+from linkcrawl.stores import Books, Store, open_store
 
 
 class Command(ScrapyCommand):
@@ -46,11 +43,8 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("one URL mongodb://HOST:PORT/DB is needed")
-        try:
+        with one_line(self):
             self._migrate(args[0], opts.dry_run)
-        except (ConfigError, StoreError) as fault:
-            print(f"linkcrawl: {fault}", file=sys.stderr)
-            self.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
 
     def _migrate(self, source: str, dry_run: bool) -> None:
         config = read_config(self.settings or {}, need_contact=False)

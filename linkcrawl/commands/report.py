@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError, read_config
+from linkcrawl.exits import one_line
 from linkcrawl.exports.output import written
 from linkcrawl.reports.make import report
 from linkcrawl.reports.model import Report
-from linkcrawl.stores import StoreError, StoreLost, open_existing
+from linkcrawl.stores import open_existing
 
 FORMATS = ("html", "json")
 
@@ -64,13 +64,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--format", choices=FORMATS, help="default: by the file's suffix")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
+        with one_line(self):
             self._report(args, opts)
-        except (ConfigError, StoreError) as fault:
-            print(f"linkcrawl: {fault}", file=sys.stderr)
-            self.exitcode = 1 if isinstance(fault, StoreLost) else 2
-        except KeyboardInterrupt:
-            self.exitcode = 130
 
     def _report(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from rich.console import Console
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.stores import StoreError, StoreLost, open_store
+from linkcrawl.config import Config, read_config
+from linkcrawl.exits import one_line
+from linkcrawl.stores import open_store
 from linkcrawl.takeup import Counts, take_up
-
-# Exit statuses, those of every command (docs).
-STORE_LOST = 1
-UNUSABLE = 2
-INTERRUPTED = 130
 
 
 class Command(ScrapyCommand):
@@ -42,16 +37,14 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if not args or any(arg.startswith("-") and arg != "-" for arg in args):
             raise UsageError("one SOURCE or several are needed")
-        try:
+        with one_line(self):
             config = read_config(self.settings or {}, need_contact=False)
-            self._take_up(args, config)
-        except (ConfigError, StoreError) as error:
-            print(error, file=sys.stderr)
-            self.exitcode = STORE_LOST if isinstance(error, StoreLost) else UNUSABLE
-            return
-        except KeyboardInterrupt:
-            self.exitcode = INTERRUPTED
-        self._report(config)
+            try:
+                self._take_up(args, config)
+            except KeyboardInterrupt:
+                self._report(config)
+                raise
+            self._report(config)
 
     def _take_up(self, args: list[str], config: Config) -> None:
         store = open_store(config.store)

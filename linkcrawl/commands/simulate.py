@@ -18,6 +18,7 @@ from rich.table import Table
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.exits import one_line
 from linkcrawl.frontier.outlook import Outlook
 from linkcrawl.items import Order
 from linkcrawl.politeness.hosts import HostBook
@@ -25,7 +26,7 @@ from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.policy_file import load
 from linkcrawl.politeness.robots_cache import restored
 from linkcrawl.simulation import Chain, Course, chains, simulate
-from linkcrawl.stores import StoreError, StoreLost, open_existing
+from linkcrawl.stores import open_existing
 from linkcrawl.workload import DAY, Loading, Workload, of_catalogue, of_sources, of_store
 
 #: Seconds of an answer from a host that has never been asked: the mean of a whole catalogue's (4 million checks).
@@ -92,13 +93,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--format", choices=("text", "json"), default="text")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
+        with one_line(self):
             self._simulate(args, opts)
-        except (ConfigError, StoreError) as fault:
-            print(f"linkcrawl: {fault}", file=sys.stderr)
-            self.exitcode = 1 if isinstance(fault, StoreLost) else 2
-        except KeyboardInterrupt:
-            self.exitcode = 130
 
     def _simulate(self, args: list[str], opts: argparse.Namespace) -> None:
         config = read_config(self.settings or {}, need_contact=False)

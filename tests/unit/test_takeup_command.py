@@ -62,7 +62,7 @@ def test_unusable_input_is_one_line_and_status_2(
     (tmp_path / "other.json").write_text("{}")
     done = seed(tmp_path, *args, **environment)
     assert done.returncode == 2
-    assert done.stderr.startswith(said)
+    assert done.stderr.startswith(f"linkcrawl: {said}")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 
@@ -83,4 +83,4 @@ def test_a_lost_store_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     command.settings.setmodule("linkcrawl.settings")
     command.run(["-"], argparse.Namespace())
     assert command.exitcode == 1
-    assert capsys.readouterr().err == "the disk is full\n"
+    assert capsys.readouterr().err == "linkcrawl: the disk is full\n"
