@@ -1,26 +1,33 @@
 """The command line that yields the rows behind a number: `scrapy export`, filtered where it has no option for it.
 
-The filters rely on the order of a record's fields (the contract's), and on JSON: a text inside a value has its quotes
-escaped, so no URL can pass for a field.
+A command yields as many rows as its number says, or there is none. The filters rely on the order of a record's fields
+(the contract's), and on JSON: a text inside a value has its quotes escaped, so no URL can pass for a field.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 
 from linkcrawl.items import Category, iso
+from linkcrawl.stores.rows import glob
 
 #: Longest name that is written into a command.
 LONGEST_NAME = 300
+#: Before it stands what linkcrawl knows of a mention, after it the seed's own fields.
+_EXTRA = ', "extra": '
 
 
-def glob_of(name: str) -> str | None:
-    """A glob for a collection of exactly this name, as near as globs can: what can't be typed, and `*`, becomes `?`.
-    None for a name that is too long to be typed at all."""
+def glob_of(name: str, others: Iterable[str | None] = ()) -> str | None:
+    """A glob for the collection of this name: what can't be typed, and `*`, becomes `?`. None for a name that is too
+    long to be typed at all, and where that glob takes one of the other collections as well."""
     if len(name) > LONGEST_NAME:
         return None
-    return "".join("?" if char == "*" or not char.isprintable() else char for char in name)
+    pattern = "".join("?" if char == "*" or not char.isprintable() else char for char in name)
+    fits = glob(pattern).fullmatch
+    is_alone = "?" not in pattern or not any(other not in (None, name) and fits(other) for other in others)
+    return pattern if is_alone else None
 
 
 def export(*, collection: str | None = None, category: Category | None = None, rows: str | None = None) -> str:
@@ -54,9 +61,15 @@ def with_pair(command: str, expected: str, got: str) -> str:
     return _fixed(command, f'"expected_mime": {_json(expected)}, "mime": {_json(got)}, "mime_matches": false,')
 
 
-def of_provider(command: str, provider: str) -> str:
-    """Of these rows by mention, those of a provider."""
-    return _fixed(command, f'"provider": {_json(provider)},')
+def of_provider(provider: str, *, category: Category | None = None, mentions: bool = False) -> str | None:
+    """Rows of a provider: the first mention of each link, or all of them. None for a name that can't be typed. Only
+    what stands before the seed's own fields counts, as these may hold anything."""
+    if len(provider) > LONGEST_NAME or not _json(provider).isprintable():
+        return None
+    told = _awk(f'"provider": {_json(provider)}, "resource_type": ')
+    url = _awk(', "collections": ')
+    program = f"index($1, {told})" + ("" if mentions else f" && split($1, part, {url}) && !seen[part[1]]++")
+    return f"{export(category=category, rows='proxy')} | {shlex.join(['awk', '-F', _EXTRA, program])}"
 
 
 def overdue(command: str, now: float) -> str:
@@ -76,6 +89,11 @@ def explain(url: str) -> str:
 
 def _json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+def _awk(text: str) -> str:
+    """The text as awk has it in a program."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _grep(command: str, pattern: str) -> str:

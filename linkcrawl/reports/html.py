@@ -110,11 +110,12 @@ def table(label: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]],
         )
         for column in columns
     ]
-    body = [h("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True))) for row in rows]
+    body = [h("tr", *map(_cell, row, columns, ["th"] + ["td"] * (len(columns) - 1))) for row in rows]
     filled = h("table", h("thead", h("tr", *head)), h("tbody", *body), aria_label=label, id=id_)
     return h("div", filled, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
-def _cell(cell: Cell, column: Column) -> Element:
+def _cell(cell: Cell, column: Column, tag: str) -> Element:
     value = None if cell.value is None else str(cell.value)
-    return h("td", shown(cell), class_="num" if column.numeric else None, data_value=value)
+    scope = "row" if tag == "th" else None
+    return h(tag, shown(cell), scope=scope, class_="num" if column.numeric else None, data_value=value)

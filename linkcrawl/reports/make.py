@@ -34,7 +34,9 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
     summary = store.summary(now, top)
     moves = _Moves()
     for record in store.records(Query(category=Category.OK, redirected=True)):
-        moves.add(record)
+        target = lasting_target(record)
+        if target is not None and _site(record.url).partition("://")[2] not in RESOLVERS:
+            moves.add(record.url, target, _collections(store, record))
     return Report(
         made_at=now,
         crawler=f"linkcrawl/{__version__}",
@@ -44,7 +46,7 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
         months=tuple(map(_month, summary.months)),
         collections=tuple(_section(part, moves.of_collection[part.name]) for part in summary.collections),
         providers=tuple(_section(part, None) for part in summary.providers),
-        slowest=tuple(map(_slow, summary.slowest)),
+        slowest=tuple(_slow(record, _collections(store, record)) for record in summary.slowest),
         moves=moves.most(top),
         mismatches=summary.mismatches,
         excluded=_excluded(summary),
@@ -109,10 +111,16 @@ def _month(month: Month) -> MonthRatio:
     return MonthRatio(month=month.month, checked=checked, ok=ok, valid_ratio=ok / checked if checked else None)
 
 
-def _slow(record: Record) -> Slow:
+def _collections(store: Store, record: Record) -> set[str | None]:
+    """What a record's link is in by now, as sections count it: None stands for a mention without a collection. The
+    record itself has those of the time when it was made."""
+    return {proxy.collection for proxy in store.proxies(record.link_id)}
+
+
+def _slow(record: Record, collections: set[str | None]) -> Slow:
     return Slow(
         url=record.url,
-        collections=record.collections,
+        collections=tuple(sorted(name for name in collections if name is not None)),
         category=record.category,
         status=record.status,
         duration_ms=record.duration_ms,
@@ -161,19 +169,14 @@ class _Moves:
         self._groups: dict[tuple[str, str], Move] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def add(self, record: Record) -> None:
-        """Take a redirected record that is Ok."""
-        target = lasting_target(record)
-        if target is None:
-            return
-        key = _site(record.url), _site(target)
-        if key[0].partition("://")[2] in RESOLVERS:
-            return
+    def add(self, url: str, target: str, collections: set[str | None]) -> None:
+        """Take a link that has moved for good."""
+        key = _site(url), _site(target)
         self.links += 1
-        self.of_collection.update(record.collections or (None,))
+        self.of_collection.update(collections)
         self._counts[key] += 1
         if key not in self._groups:
-            self._groups[key] = Move(from_site=key[0], to_site=key[1], links=0, url=record.url, target=target)
+            self._groups[key] = Move(from_site=key[0], to_site=key[1], links=0, url=url, target=target)
 
     def most(self, top: int) -> tuple[Move, ...]:
         """The largest groups."""

@@ -1,16 +1,12 @@
 "use strict";
 // Sorting, the theme switch, and the command behind a number. The page can be read without any of it.
 
+// Digits in texts count as numbers: "Lexica 2" comes before "Lexica 10".
+const inWords = new Intl.Collator(undefined, {numeric: true}).compare;
+
 function valueOf(row, index) {
   const cell = row.cells[index];
-  const value = "value" in cell.dataset ? cell.dataset.value : cell.textContent;
-  const number = Number(value);
-  return value !== "" && !Number.isNaN(number) ? number : value.toLowerCase();
-}
-
-function compare(left, right) {
-  if (typeof left === "number" && typeof right === "number") return left - right;
-  return String(left).localeCompare(String(right));
+  return "value" in cell.dataset ? cell.dataset.value : cell.textContent;
 }
 
 function sort(button) {
@@ -22,15 +18,25 @@ function sort(button) {
   const sign = order === "ascending" ? 1 : -1;
   for (const sibling of head.parentNode.cells) sibling.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", order);
+  const compare = head.classList.contains("num") ? (left, right) => left - right : inWords;
   const rows = Array.from(body.rows, (row) => [valueOf(row, head.cellIndex), row]);
   rows.sort((left, right) => sign * compare(left[0], right[0]));
   body.append(...rows.map((pair) => pair[1]));
 }
 
-function tell(command) {
-  document.getElementById("command").textContent = command;
+let asked = null; // the number whose command is shown
+
+function tell(button) {
+  asked = button;
+  document.getElementById("command").textContent = button.dataset.command;
   document.getElementById("copy").textContent = "Copy";
   document.getElementById("bar").hidden = false;
+  document.getElementById("copy").focus();
+}
+
+function closeBar() {
+  document.getElementById("bar").hidden = true;
+  if (asked) asked.focus({preventScroll: true});
 }
 
 function select(element) {
@@ -62,8 +68,12 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.classList.contains("sort")) sort(button);
-  else if (button.dataset.command) tell(button.dataset.command);
+  else if (button.dataset.command) tell(button);
   else if (button.id === "copy") copy(button);
-  else if (button.id === "close") document.getElementById("bar").hidden = true;
+  else if (button.id === "close") closeBar();
   else if (button.id === "theme") switchTheme();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !document.getElementById("bar").hidden) closeBar();
 });

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from lxml import etree
 
 from linkcrawl.items import iso
-from linkcrawl.reports import charts, commands, tables
+from linkcrawl.reports import charts, commands, rows, tables
 from linkcrawl.reports.html import UNKNOWN, Cell, Element, h, number, ratio, shown
 from linkcrawl.reports.model import Report, Section
 
@@ -53,8 +53,8 @@ def _banner(report: Report, when: str) -> Element:
 
 def _command_bar() -> Element:
     close = h("button", "\u00d7", type="button", id="close", aria_label="Close", title="Close")
-    copy = h("button", "Copy", type="button", id="copy")
-    return h("div", h("code", id="command"), copy, close, id="bar", hidden="", role="status")
+    copy = h("button", "Copy", type="button", id="copy", aria_describedby="command")
+    return h("div", h("code", id="command"), copy, close, id="bar", hidden="", role="region", aria_label="Command")
 
 
 def _content(report: Report) -> Iterator[Element]:
@@ -97,11 +97,11 @@ def _overview(report: Report) -> Element:
     said = h("p", h("strong", valid), " of ", shown(number(whole.checked, all_of)), " checked links are valid")
     figures = [
         ("links", number(whole.links)),
-        ("resource proxies", number(whole.proxies, commands.export(rows="proxy"))),
+        ("resource proxies", rows.mentions(whole, commands.export(rows="proxy"))),
         ("never checked", number(whole.never_checked)),
-        ("overdue", number(whole.overdue, commands.overdue(all_of, report.made_at))),
-        ("broken, confirmed", number(whole.confirmed, tables.broken_command(None, True))),
-        ("broken, suspected", number(whole.suspected, tables.broken_command(None, False))),
+        ("overdue", rows.overdue(whole, rows.of_everything, report.made_at)),
+        ("broken, confirmed", rows.broken(whole.confirmed, rows.of_everything, confirmed=True)),
+        ("broken, suspected", rows.broken(whole.suspected, rows.of_everything, confirmed=False)),
         ("other media type", number(whole.mismatches, commands.with_mismatch(all_of))),
         ("worth updating", Cell(h("a", f"{whole.moved:,}", href="#moves") if whole.moved else "0")),
     ]
@@ -158,18 +158,21 @@ def _charts(report: Report) -> Iterator[Element]:
 
 
 def _statuses(report: Report) -> Element:
-    section = _part("Status codes", tables.statuses(report.overall, None))
-    for title, sections in (("collection", report.collections), ("provider", report.providers)):
-        detailed = [one for one in sections if one.name is not None and one.checked][:DETAILED]
-        if detailed:
-            of_each = [_status_of(one, linked=title == "collection") for one in detailed]
-            section.append(h("details", h("summary", f"By {title}, the largest {len(detailed)}"), *of_each))
+    section = _part("Status codes", tables.statuses(report.overall, rows.of_everything))
+    by_collection = [_status_of(one, rows.of_collection(one, report)) for one in _detailed(report.collections)]
+    by_provider = [_status_of(one, rows.of_provider(one)) for one in _detailed(report.providers)]
+    for title, of_each in (("collection", by_collection), ("provider", by_provider)):
+        if of_each:
+            section.append(h("details", h("summary", f"By {title}, the largest {len(of_each)}"), *of_each))
     return section
 
 
-def _status_of(section: Section, *, linked: bool) -> Element:
-    """A status table to be opened. Records name collections, but no providers."""
-    glob = commands.glob_of(section.name or "") if linked else None
+def _detailed(sections: Sequence[Section]) -> list[Section]:
+    return [one for one in sections if one.name is not None and one.checked][:DETAILED]
+
+
+def _status_of(section: Section, rows_of: rows.Rows) -> Element:
+    """A status table to be opened."""
     known = h(
         "summary",
         tables.named(section),
@@ -177,4 +180,4 @@ def _status_of(section: Section, *, linked: bool) -> Element:
         shown(ratio(section.valid_ratio)),
         " valid",
     )
-    return h("details", known, tables.statuses(section, glob, linked=glob is not None))
+    return h("details", known, tables.statuses(section, rows_of))

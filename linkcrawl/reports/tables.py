@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 
 from linkcrawl.check.verdict import sentence
 from linkcrawl.items import Category, iso
 from linkcrawl.reports import commands
 from linkcrawl.reports.html import Cell, Column, Element, h, link, number, ratio, shown, stranger, table, text_column
 from linkcrawl.reports.model import HostTrouble, Outcomes, Report, Section
+from linkcrawl.reports.rows import Rows, broken, mentions, of_collection, of_provider, overdue
 
 #: Short names of the categories, where many stand beside each other.
 SHORT = {
@@ -21,54 +23,16 @@ SHORT = {
 }
 
 
-#: The command for a section's links, or for those of a category; None where there is no command for it.
-Rows = Callable[[Category | None], str | None]
-
-
-def of_everything(category: Category | None) -> str | None:
-    """Rows of all links."""
-    return commands.export(category=category)
-
-
-def of_collection(section: Section, report: Report) -> Rows:
-    """Rows of a collection's links."""
-    if section.name is None:
-        return lambda category: None
-    glob = commands.glob_of(section.name, (other.name for other in report.collections))
-    return lambda category: None if glob is None else commands.export(collection=glob, category=category)
-
-
-def of_provider(section: Section) -> Rows:
-    """Rows of a provider's links: mentions, as only these name one."""
-    name = section.name
-    return lambda category: None if name is None else commands.of_provider(name, category=category)
-
-
-def broken(links: int, rows: Rows, *, confirmed: bool) -> Cell:
-    """Broken links that are confirmed, or suspected."""
-    every = rows(Category.BROKEN)
-    return number(links, every and commands.with_confirmed(every, confirmed))
-
-
-def overdue(section: Section, rows: Rows, now: float) -> Cell:
-    """Links that are due again."""
-    every = rows(None)
-    return number(section.overdue, every and commands.overdue(every, now))
-
-
-def mentions(section: Section, command: str | None) -> Cell:
-    """Resource proxies. Those of links that were never checked have no row: then there is no command for all."""
-    return number(section.proxies, None if section.never_checked else command)
-
-
 def named(section: Section) -> Element:
     """What a section is called."""
     return h("em", "not given") if section.name is None else stranger(section.name)
 
 
 def swatch(category: Category) -> Element:
-    """A category's name with its colour."""
-    return h("span", h("span", class_=f"swatch {category.lower()}"), str(category), class_="category")
+    """A category's name with its colour. Where there is little room it is broken at its underscores."""
+    first, *words = re.findall("[^_]+_?", category)
+    name = h("span", first, *(part for word in words for part in (h("wbr"), word)))
+    return h("span", h("span", class_=f"swatch {category.lower()}"), name, class_="category")
 
 
 def categories(section: Section) -> Element:

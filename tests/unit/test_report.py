@@ -244,3 +244,13 @@ def test_as_json_it_is_plain_and_times_are_iso(store: Store) -> None:
     assert row["books"]["links"] == 200
     slowest = max(store.records(Query()), key=lambda one: one.duration_ms or 0)
     assert row["slowest"][0]["url"] == slowest.url
+
+
+def test_links_count_in_the_collections_that_they_are_in_by_now(store: Store) -> None:
+    """Also where they came into one after their check, or are mentioned without one as well."""
+    target = "https://b.example/1"
+    checked(store, 1, seed={"collection": "first"}, **moved("https://a.example/1", target, 301))
+    store.add([entry(1, collection="later"), entry(1)])
+    whole = made(store)
+    assert {section.name: section.moved for section in whole.collections} == {"first": 1, "later": 1, None: 1}
+    assert [slow.collections for slow in whole.slowest] == [("first", "later")]
