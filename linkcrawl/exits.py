@@ -1,10 +1,15 @@
-"""How a command ends that its operator, the store or Ctrl-C has stopped: one line, an exit status, and no traceback."""
+"""How a command ends that its operator, the store, a signal or its reader has stopped: one line, an exit status, and no
+traceback."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from scrapy.commands import ScrapyCommand
 
@@ -19,11 +24,34 @@ INTERRUPTED = 130
 
 @contextmanager
 def one_line(command: ScrapyCommand) -> Iterator[None]:
-    """Around what a command does: a fault that isn't ours goes to standard error, on one line; sets `exitcode`."""
+    """Around what a command does: a fault that isn't ours goes to standard error, on one line; sets `exitcode`.
+
+    SIGTERM is as Ctrl-C, so that a file half written is removed. A reader that has seen enough (`| head`) is no fault.
+    """
     try:
-        yield
+        with _terminated_as_interrupted():
+            yield
+            sys.stdout.flush()
     except (ConfigError, StoreError) as fault:
         print(f"linkcrawl: {fault}", file=sys.stderr)
         command.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
     except KeyboardInterrupt:
         command.exitcode = INTERRUPTED
+    except BrokenPipeError:  # what Python still holds for the reader must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -39,7 +38,7 @@ def format_of(output: str, chosen: str | None) -> str:
     """The name of the format that was asked for, or of that of the file's suffix. Raises ConfigError."""
     if chosen is not None:
         return chosen
-    suffix = Path(output.removesuffix(".gz")).suffix
+    suffix = Path(output.removesuffix(".gz")).suffix.lower()
     if output == "-":
         return "jsonl"
     if suffix not in SUFFIXES:
@@ -107,12 +106,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--hourly", metavar="DIR", help="instead of -o: a file for each hour that is over")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
-            with one_line(self):
-                self._export(args, opts)
-                sys.stdout.flush()
-        except BrokenPipeError:  # `| head` has seen enough; what Python still holds for it must not fail again
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with one_line(self):
+            self._export(args, opts)
 
     def _export(self, args: list[str], opts: argparse.Namespace) -> None:
         config = read_config(self.settings or {}, need_contact=False)

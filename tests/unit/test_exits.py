@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from scrapy.settings import Settings
@@ -31,6 +37,58 @@ def test_what_stops_a_command(capsys: pytest.CaptureFixture[str], fault: BaseExc
         raise fault
     assert command.exitcode == status
     assert capsys.readouterr() == ("", said)
+
+
+def test_sigterm_is_as_ctrl_c_and_only_meanwhile() -> None:
+    command, before = report.Command(), signal.getsignal(signal.SIGTERM)
+    with one_line(command):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    assert command.exitcode == 130
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("words", ["print('x' * 9)", "print('x' * 999_999)", "sys.stdout.buffer.write(b'x' * 99)"])
+def test_a_reader_that_has_seen_enough_is_no_fault(words: str) -> None:
+    """However much Python still holds for it when it goes."""
+    program = f"""
+import sys
+from linkcrawl.commands.report import Command
+from linkcrawl.exits import one_line
+with one_line(Command()):
+    sys.stdin.read()
+    {words}
+"""
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE
+    ) as process:
+        os.close(writing)
+        os.close(reading)
+        assert process.communicate(b"")[1] == b""
+    assert process.returncode == 0
+
+
+def test_a_command_that_is_terminated_leaves_no_half_file(tmp_path: Path) -> None:
+    program = f"""
+import sys, time
+from pathlib import Path
+from linkcrawl.commands.report import Command
+from linkcrawl.exits import one_line
+from linkcrawl.exports.output import written
+command = Command()
+with one_line(command), written({str(tmp_path / "x.jsonl")!r}) as file:
+    file.write(b"half")
+    print("begun", flush=True)
+    time.sleep(60)
+sys.exit(command.exitcode)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"begun\n"
+        process.terminate()
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_fault_of_ours_keeps_its_traceback() -> None:

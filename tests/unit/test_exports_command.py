@@ -109,7 +109,7 @@ def test_a_row_for_each_resource_proxy(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", ["link", "proxy"])
-@pytest.mark.parametrize("name", ["csv.gz", "csv"])
+@pytest.mark.parametrize("name", ["csv.gz", "csv", "CSV"])
 def test_csv_by_suffix(url: str, tmp_path: Path, rows: str, name: str) -> None:
     path = tmp_path / f"x.{name}"
     assert export(url, "-o", path, "--rows", rows) == 0
