@@ -114,7 +114,7 @@ def _month(month: Month) -> MonthRatio:
 def _collections(store: Store, record: Record) -> set[str | None]:
     """What a record's link is in by now, as sections count it: None stands for a mention without a collection. The
     record itself has those of the time when it was made."""
-    return {proxy.collection for proxy in store.proxies(record.link_id)}
+    return {proxy.collection for proxy in store.proxies([record.link_id])[record.link_id]}
 
 
 def _slow(record: Record, collections: set[str | None]) -> Slow:

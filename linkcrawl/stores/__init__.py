@@ -223,8 +223,8 @@ class Store(Protocol):
         """Records by time, then in the order in which they were stored, streamed. They show the store at the moment
         of the first `next`; writers aren't held up, and any thread may do the reading."""
 
-    def proxies(self, link_id: int | str) -> list[Proxy]:
-        """The mentions of a link, by collection, record and provider; none for a link that isn't there."""
+    def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
+        """The mentions of each of these links, by collection, record and provider; none for a link that isn't there."""
 
     def link(self, key: bytes) -> DueLink | None:
         """The link with this key, due or not; None where the store has none."""

@@ -16,7 +16,7 @@ from linkcrawl.stores import Books, Entry, HostBacklog, Narrow, Proxy, Query, St
 from linkcrawl.stores import mongo_reading as reading
 from linkcrawl.stores.mongo_claim import Claim
 from linkcrawl.stores.mongo_documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
-from linkcrawl.stores.mongo_schema import DURABLE, faults, open_database, shown
+from linkcrawl.stores.mongo_schema import DURABLE, faults, open_database, shown, unless_read_only
 from linkcrawl.stores.mongo_summary import summary
 from linkcrawl.stores.mongo_writing import Writer, thin
 from linkcrawl.stores.rows import text
@@ -45,7 +45,7 @@ class MongoStore:
         its end."""
         store = cls(shown(url), open_database(url, make=make))
         try:
-            with faults(store._where):
+            with faults(store._where), unless_read_only(make):
                 store._writer.complete_abandoned()
         except BaseException:
             store._database.client.close()
@@ -168,10 +168,12 @@ class MongoStore:
         with faults(self._where):
             yield from reading.records(self._database, query)
 
-    def proxies(self, link_id: int | str) -> list[Proxy]:
+    def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
+        found: dict[int | str, list[Proxy]] = {link_id: [] for link_id in link_ids}
         with faults(self._where):
-            found = [proxy_of(document) for document in self._database["proxies"].find({"link": {"$eq": link_id}})]
-        return sorted(found, key=_place)
+            for document in self._database["proxies"].find({"link": {"$in": list(link_ids)}}):
+                found[document["link"]].append(proxy_of(document))
+        return {link_id: sorted(mentions, key=_place) for link_id, mentions in found.items()}
 
     def link(self, key: bytes) -> DueLink | None:
         with faults(self._where):

@@ -30,6 +30,7 @@ from linkcrawl.stores import sqlite_reading as reading
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite_adding import Intake
 from linkcrawl.stores.sqlite_file import hold, identity, path_of
+from linkcrawl.stores.sqlite_proxies import proxies
 from linkcrawl.stores.sqlite_schema import connect, faults, open_file
 from linkcrawl.stores.sqlite_summary import summary
 from linkcrawl.stores.summary import Summary
@@ -209,9 +210,9 @@ class SqliteStore:
         with faults(self._path):
             return reading.latest(self._db, key)
 
-    def proxies(self, link_id: int | str) -> list[Proxy]:
+    def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
         with faults(self._path):
-            return reading.proxies(self._db, link_id)
+            return proxies(self._db, link_ids)
 
     def books(self, now: float) -> Books:
         with faults(self._path), self._snapshot() as db:

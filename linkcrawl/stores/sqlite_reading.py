@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from linkcrawl.items import Category, DueLink, Record
-from linkcrawl.stores import Books, HostBacklog, Narrow, Proxy, Query, StatusLine
+from linkcrawl.stores import Books, HostBacklog, Narrow, Query, StatusLine
 from linkcrawl.stores.rows import from_json, glob, record_of, state_of
 
 # Links in one of the collections whose ids a JSON list holds, for statements that go through many links …
@@ -68,15 +68,6 @@ _OF_ONE_COLLECTION = """
 WHERE links.id IN (
     SELECT link_id FROM link_collections WHERE collection_id = (SELECT id FROM collections WHERE name = ?)
 )
-"""
-
-_PROXIES = """
-SELECT collections.name AS collection, record, expected_mime, providers.name AS provider, resource_type, extra
-FROM proxies
-LEFT JOIN collections ON collections.id = collection_id
-LEFT JOIN providers ON providers.id = provider_id
-WHERE link_id = ?
-ORDER BY collection, record, provider, resource_type, expected_mime
 """
 
 _RECORDS = """
@@ -250,21 +241,6 @@ def latest(db: sqlite3.Connection, key: bytes) -> Record | None:
         (key,),
     ).fetchone()
     return None if row is None else record(row)
-
-
-def proxies(db: sqlite3.Connection, link_id: int | str) -> list[Proxy]:
-    """See Store.proxies."""
-    return [
-        Proxy(
-            collection=row["collection"],
-            record=row["record"] or None,
-            expected_mime=row["expected_mime"] or None,
-            provider=row["provider"],
-            resource_type=row["resource_type"] or None,
-            extra={} if row["extra"] is None else from_json(row["extra"]),
-        )
-        for row in db.execute(_PROXIES, (link_id,))
-    ]
 
 
 def record(row: sqlite3.Row) -> Record:

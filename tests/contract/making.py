@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record, Seed
-from linkcrawl.stores import Entry, Query, Store
+from linkcrawl.stores import Entry, Proxy, Query, Store
 
 #: A moment after which nothing in these tests is due any more.
 FOREVER = 1e12
@@ -31,6 +31,11 @@ def links(store: Store, host: str = "a.example", now: float = FOREVER) -> list[D
 def link(store: Store, n: int, host: str = "a.example") -> DueLink:
     """The nth link, as the store gives it out."""
     return next(found for found in links(store, host) if found.url == f"https://{host}/{n}")
+
+
+def proxies(store: Store, link_id: int | str) -> list[Proxy]:
+    """The mentions of one link."""
+    return store.proxies([link_id])[link_id]
 
 
 def record(of: DueLink, at: float, next_at: float, **fields: Any) -> Record:

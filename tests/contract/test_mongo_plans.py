@@ -65,7 +65,7 @@ QUESTIONS: dict[str, Any] = {
     "changes in a collection": lambda store: store.records(Query(changed=True, collection="C1")),
     "latest": lambda store: store.latest(key(1)),
     "link": lambda store: store.link(key(1)),
-    "proxies": lambda store: store.proxies(key(1).hex()),
+    "proxies": lambda store: store.proxies([key(n).hex() for n in range(200)]),
     "books": lambda store: store.books(150.0),
     "status table": lambda store: store.status_table(),
     "status table of a collection": lambda store: store.status_table("C1"),

@@ -113,7 +113,7 @@ def test_whatever_a_document_holds_is_kept(url: str, documents: Documents, tmp_p
     store = open_store(f"sqlite:///{tmp_path}/store.db")
     assert take_up([f"{url}/seeds"], store, tmp_path / "rejects") == Counts(read=1, new=1)
     [link] = store.due("a.example", 1.0, 5)
-    assert store.proxies(link.id)[0].extra == {"field": kept}
+    assert store.proxies([link.id])[link.id][0].extra == {"field": kept}
     store.close()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.items import Hop, HostMemory, Seed
 from linkcrawl.stores import Entry, Narrow, Query, Store, Taken, open_store
-from tests.contract.making import check, entry, key, link, links
+from tests.contract.making import check, entry, key, link, links, proxies
 
 #: As given, and as a store gives it back.
 TEXTS = {
@@ -40,7 +40,7 @@ def test_any_text_of_a_seed_is_kept(store: Store, case: str) -> None:
     assert (found.url, found.host, found.collections, found.providers) == (kept, kept, (kept,), (kept,))
     assert store.due(kept, 1.0, 5) == [found]
     assert store.collections() == [kept]
-    [proxy] = store.proxies(found.id)
+    [proxy] = proxies(store, found.id)
     assert (proxy.collection, proxy.record, proxy.provider, proxy.extra) == (kept, kept, kept, {kept: [kept]})
 
 
@@ -78,7 +78,7 @@ def test_any_number_is_kept_as_near_as_it_can_be(store: Store, number: int) -> N
     nearest = min(2**63 - 1, max(-(2**63), number))
     store.add([entry(1, priority=number, extra={"n": 10**15})])
     found = link(store, 1)
-    assert (found.priority, store.proxies(found.id)[0].extra) == (nearest, {"n": 10**15})
+    assert (found.priority, proxies(store, found.id)[0].extra) == (nearest, {"n": 10**15})
     store.finish([check(found, 10.0, content_length=number, status=number, duration_ms=number)])
     [kept] = store.records()
     assert (kept.content_length, kept.status, kept.duration_ms) == (nearest, nearest, nearest)
@@ -96,5 +96,5 @@ JSON = st.recursive(
 def test_unknown_fields_come_back_as_they_were(new_url: Callable[[], str], extra: dict[str, object]) -> None:
     store = open_store(new_url())
     store.add([entry(1, extra=extra)])
-    assert store.proxies(link(store, 1).id)[0].extra == extra
+    assert proxies(store, link(store, 1).id)[0].extra == extra
     store.close()

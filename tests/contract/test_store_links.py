@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.items import Category, DueLink, LinkState, Seed
 from linkcrawl.stores import NEVER, Entry, HostBacklog, Narrow, Proxy, Store, Taken, open_store
-from tests.contract.making import FOREVER, check, entry, key, link, links
+from tests.contract.making import FOREVER, check, entry, key, link, links, proxies
 
 FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -75,7 +75,7 @@ def test_the_same_mention_twice_is_one_proxy(store: Store, given_fields: dict[st
     mention = entry(1, **given_fields)
     assert store.add([mention, mention]) == Taken(new=1, known=1, proxies=1)
     assert store.add([mention]) == Taken(new=0, known=1, proxies=0)
-    [proxy] = store.proxies(link(store, 1).id)
+    [proxy] = proxies(store, link(store, 1).id)
     assert proxy == Proxy(**{name: given_fields.get(name) or None for name in MENTION})
 
 
@@ -83,10 +83,24 @@ def test_proxies_keep_unknown_fields_and_stand_in_order(store: Store) -> None:
     extra = {"set": "x", "deep": [{"n": 1.5, "none": None}], "$where": "1", "a.b": {"$gt": ""}}
     store.add([entry(1, collection="b"), entry(1, collection="a", record="2", extra=extra), entry(1, record="9")])
     store.add([entry(1, collection="a", record="1")])
-    found = store.proxies(link(store, 1).id)
+    found = proxies(store, link(store, 1).id)
     assert [(proxy.collection, proxy.record) for proxy in found] == [(None, "9"), ("a", "1"), ("a", "2"), ("b", None)]
     assert found[2].extra == extra
     assert found[0].extra == {}
+
+
+def test_proxies_of_many_links_are_each_their_own(store: Store) -> None:
+    """However often a link is named, and whether it is there or has any."""
+    store.add([entry(n, collection="C", record=str(m)) for n in range(1, 600) for m in range(n % 3)] + [entry(600)])
+    ids = {int(found.url.rpartition("/")[2]): found.id for found in links(store)}
+    nowhere: int | str = "f" * 32 if isinstance(ids[600], str) else 10**9
+    found = store.proxies([*ids.values(), nowhere, ids[600], ids[1]])
+    assert found[nowhere] == []
+    assert {n: [proxy.record for proxy in found[ids[n]]] for n in ids} == {
+        n: [None] if n == 600 else [str(m) for m in range(n % 3)] for n in ids
+    }
+    assert len(found) == len(ids) + 1
+    assert store.proxies([]) == {}
 
 
 def test_priority_only_grows_and_the_first_media_type_stays(store: Store) -> None:
