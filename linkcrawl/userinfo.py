@@ -15,6 +15,7 @@ SPACE += "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
 
 _SLASHES = re.compile(r"[/\\\t\r\n]*")
 _AUTHORITY_END = re.compile(r"[/\\?#]")
+_IP_LITERAL = re.compile(r"\[[0-9A-Fa-f:.]*\]")
 _LOGIN = re.compile(r"[^/?#\s@]*@[^@\s]")
 # Any number of slashes, either way round, starts their host (url.spec.whatwg.org, special schemes).
 _SPECIAL = frozenset(("http", "https", "ftp", "ws", "wss"))
@@ -80,6 +81,6 @@ def _authority_start(text: str) -> int | None:
 def _has_no_port(authority: str) -> bool:
     """Whether what follows the colon can't be a port, so that it must be the start of a password."""
     port = authority.rpartition(":")[2]
-    if port in ("", authority) or authority.endswith("]"):
+    if port in ("", authority) or _IP_LITERAL.fullmatch(authority):
         return False
     return not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535)
