@@ -13,6 +13,7 @@ from scrapy.http import Request
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.frontier.doubt import NetworkDoubt
 from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.placing import clocks_of
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.politeness.audit import Line
 from linkcrawl.politeness.pace import Blocked, Delay, Reopened, Silenced
@@ -47,7 +48,7 @@ class Endings:
         """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
         outcome: Outcome = request.meta["outcome"]
         self.audit(gate, request, outcome)
-        if self._doubt.note(gate.name, self._keeper.pace(gate.name).good + self._recently_good(gate.name) > 0, outcome):
+        if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
             self._session.nudge()
         if self._doubt.down_since is not None:
             return self._unlearned(gate)
@@ -83,8 +84,9 @@ class Endings:
             await self._withdraw(gate)
         self._session.audit.close()
 
-    def _recently_good(self, gate: str) -> int:
-        return sum(good for _, good, _ in self._keeper.pace(gate).recent)
+    def _has_answered_well(self, gate: str) -> bool:
+        pace = self._keeper.pace(gate)
+        return pace.good > 0 or any(good for _, good, _ in pace.recent)
 
     def _cost(self, request: Request) -> float:
         link = request.meta.get("link")
@@ -104,10 +106,11 @@ class Endings:
             gate.name,
             required.seconds,
             required.origin,
-            request.meta.pop("clocks", ()),
+            clocks_of(self._session.policies, request),
             request.method,
             outcome.status or 0,
         )
+        request.meta.pop("clocks", None)
         self._session.audit.add(line)
 
     def _unlearned(self, gate: Gate[Any]) -> float:

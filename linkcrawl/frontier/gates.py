@@ -61,6 +61,7 @@ class Gatekeeper:
         self._members: dict[str, set[str]] = {}
         self._terms: dict[str, Terms] = {}
         self._valid: dict[str, float] = {}  # until when terms hold
+        self._delays: dict[str, tuple[Pace, Terms, Delay]] = {}  # worked out once for the same pace and terms
         self.openings = Openings(session)
         self._addresses = Addresses()
         #: Hosts whose address has been asked for, whatever came of it.
@@ -96,7 +97,7 @@ class Gatekeeper:
 
     def drop(self, gate: str) -> None:
         """The gate is another worker's, or was: nothing that is known of it here counts."""
-        for known in (self._paces, self._members, self._terms, self._valid):
+        for known in (self._paces, self._members, self._terms, self._valid, self._delays):
             known.pop(gate, None)
 
     def restart(self, gate: str, now: float) -> None:
@@ -151,7 +152,11 @@ class Gatekeeper:
 
     def delay(self, gate: str) -> Delay:
         """The delay in force, and where it comes from."""
-        return delay(self.pace(gate), self.terms(gate))
+        pace, terms = self.pace(gate), self.terms(gate)
+        known = self._delays.get(gate)
+        if known is None or known[0] is not pace or known[1] is not terms:
+            known = self._delays[gate] = (pace, terms, delay(pace, terms))
+        return known[2]
 
     def considered(self, gate: str) -> list[Delay]:
         """Every number that the delay in force is the largest of."""
@@ -159,7 +164,7 @@ class Gatekeeper:
 
     def required(self, gate: str) -> Delay:
         """The gap that the next request must leave to the end of the last one, its cost included."""
-        return required(self.pace(gate), self.terms(gate))
+        return required(self.pace(gate), self.terms(gate), self.delay(gate))
 
     def pace(self, gate: str) -> Pace:
         """How the gate has answered up to now, over restarts."""
@@ -175,12 +180,12 @@ class Gatekeeper:
 
     def wait(self, gate: str, now: float) -> Wait:
         """When the gate may send, and why not before: its pace, and the first of its hosts that may be asked."""
-        waits = (ready_at(self.pace(gate), self.terms(gate)), self.openings.of_gate(self._hosts(gate), now))
+        waits = (self._ready(gate), self.openings.of_gate(self._hosts(gate), now))
         return max(OPEN, *waits, key=lambda wait: wait.at)
 
     def host_wait(self, gate: str, host: str, now: float) -> Wait:
         """When a host behind the gate may be asked, and why not before."""
-        waits = (ready_at(self.pace(gate), self.terms(gate)), self.openings.of_host(host, now))
+        waits = (self._ready(gate), self.openings.of_host(host, now))
         return max(OPEN, *waits, key=lambda wait: wait.at)
 
     def opens(self, gate: str, host: str, now: float) -> float:
@@ -188,8 +193,11 @@ class Gatekeeper:
         `now` at the earliest. Quiet hours may have begun since, Visit-time ended, a Request-rate come into force."""
         opens = max(now, self.openings.of_host(host, now).at)
         if self._valid.get(gate, math.inf) <= now:
-            opens = max(opens, ready_at(self.pace(gate), self.terms(gate)).at)
+            opens = max(opens, self._ready(gate).at)
         return opens
+
+    def _ready(self, gate: str) -> Wait:
+        return ready_at(self.pace(gate), self.terms(gate), self.delay(gate))
 
     def is_shut(self, gate: str, host: str, now: float) -> bool:
         """Whether a host behind the gate is closed for longer than anything should wait for it in memory."""
@@ -221,7 +229,7 @@ class Gatekeeper:
         self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
         if gate.wake > now and self.openings.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
             gate.wake = min(gate.wake, self.openings.of_host(host, now).at)  # shut for its other hosts only
-        gate.wake = max(gate.wake, ready_at(self.pace(gate.name), self.terms(gate.name)).at)
+        gate.wake = max(gate.wake, self._ready(gate.name).at)
 
     def _bring(self, gate: str, host: str) -> None:
         """Nothing that a host has asked for is forgotten because its gate has another name than before."""
@@ -253,14 +261,19 @@ class Gatekeeper:
         answer = answer_of(evolve(outcome, ended_at=now), cost)
         pace, events = note(self.pace(gate.name), self.terms(gate.name), answer)
         self._paces[gate.name] = pace
-        self._session.hosts.learn_answer(host, outcome.status is not None, now)
-        self._session.hosts.change(gate.name, pace=pace)
+        answered, hosts = outcome.status is not None, self._session.hosts
+        if host == gate.name:
+            hosts.learn_answer(host, answered, now, pace=pace)
+        else:
+            hosts.learn_answer(host, answered, now)
+            hosts.change(gate.name, pace=pace)
         gate.delay = self.delay(gate.name).seconds
         return Ended(wake=self.wait(gate.name, now).at, events=events)
 
     def clock_opens(self, clock: Clock) -> float:
         """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
-        return ready_at(self.pace(f"clock {clock.name}"), clock_terms(clock)).at
+        pace, terms = self.pace(f"clock {clock.name}"), clock_terms(clock)
+        return ready_at(pace, terms, delay(pace, terms)).at
 
     def clock_started(self, clock: str) -> None:
         """A check has cleared the clock of this name just now."""

@@ -31,7 +31,7 @@ from linkcrawl.frontier.endings import Endings
 from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.local import HostQueue, LocalQueue
-from linkcrawl.frontier.placing import Placer, Task, host_of
+from linkcrawl.frontier.placing import Placer, Task, clocks_of, host_of
 from linkcrawl.frontier.watching import WATCH, Watch
 from linkcrawl.frontier.workbench import Gate, Lane, Workbench
 from linkcrawl.items import DueLink, Finished
@@ -238,8 +238,8 @@ class Scheduler(BaseScheduler):
 
     def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
         self._flying[request] = gate
-        self.keeper.handed_out(gate.name)
         required, now = self.keeper.required(gate.name), self._session.now()
+        self.keeper.handed_out(gate.name)
         request.meta.update(download_slot=gate.name, required=required, handed_out_at=now, cleared=True)
         dict.update(request.headers, self._identity)  # in their normal form already
         return request
@@ -255,6 +255,7 @@ class Scheduler(BaseScheduler):
         else:
             request = task
         if self.desk.is_robots(request):
+            self._restart_clocks(request, now)
             return request
         bar = self._policy_bar(request)
         answer = bar or self.desk.ask(request, now)
@@ -262,10 +263,19 @@ class Scheduler(BaseScheduler):
         if isinstance(answer, Bar):
             self._emit(self._spider.bar(request, answer))
             return None
+        if answer is not None and answer is not request:
+            self._restart_clocks(answer, now)
         return answer
 
+    def _restart_clocks(self, request: Request, now: float) -> None:
+        """A request for robots.txt starts the clocks of its host."""
+        clocks = self._clock_names(request)
+        if clocks:
+            self.bench.restart(clocks, now)
+            request.meta["on_sent"] = lambda: self._sent(clocks)
+
     def _tick(self, request: Request, now: float, goes: bool) -> None:
-        """The first request of a check starts its clocks when it goes itself: not when robots.txt is fetched in its
+        """A request starts its clocks when it goes itself: not when robots.txt is fetched in its
         place, and not where nothing is sent."""
         clocks = self._clock_names(request)
         if not goes:
@@ -274,14 +284,10 @@ class Scheduler(BaseScheduler):
             request.meta["on_sent"] = lambda: self._sent(clocks)
 
     def _clock_names(self, task: Task) -> tuple[str, ...]:
-        """What a link, or the first request of its check, has to clear."""
-        if isinstance(task, DueLink):
-            applied = self._session.policies.of_link(task.host, task.collections, task.providers)
-            return tuple(clock.name for clock in applied.clocks)
-        return tuple(name for name, _ in task.meta.get("clocks", ()))
+        return tuple(name for name, _ in clocks_of(self._session.policies, task))
 
     def _sent(self, clocks: tuple[str, ...]) -> None:
-        """A check begins: what comes next counts from now, however late a busy machine has sent it."""
+        """What the clocks space has begun: what comes next counts from now, however late a busy machine has sent it."""
         self.bench.restart(clocks, self._session.now())
         for name in clocks:
             self.keeper.clock_started(name)

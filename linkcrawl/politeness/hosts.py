@@ -69,8 +69,8 @@ class HostBook:
         """Since when nothing there answered at all; None while it answers or is unknown."""
         return self.get(host).failing_since
 
-    def learn_answer(self, host: str, answered: bool, at: float) -> None:
-        """A request there has ended at this time, with any answer or with none."""
+    def learn_answer(self, host: str, answered: bool, at: float, **more: Any) -> None:
+        """A request there has ended at this time, with any answer or with none; what is `more` to be remembered."""
         known = self.get(host).failing_since
         failing_since = None if answered else known if known is not None else at
-        self.change(host, last_end=at, failing_since=failing_since)
+        self.change(host, last_end=at, failing_since=failing_since, **more)

@@ -61,9 +61,9 @@ def delay(pace: Pace, terms: Terms) -> Delay:
     return Delay(seconds=seconds, origin=origin)
 
 
-def required(pace: Pace, terms: Terms) -> Delay:
-    """What has to lie between the end of the last request and the next one, and whose word the longest of it is."""
-    one = delay(pace, terms)
+def required(pace: Pace, terms: Terms, one: Delay) -> Delay:
+    """What has to lie between the end of the last request and the next one, and whose word the longest of it is.
+    `one`: the delay in force."""
     spaced = one if pace.last_cost <= 1 else Delay(seconds=one.seconds * pace.last_cost, origin=one.origin)
     if pace.last_end is None:
         return spaced
@@ -86,8 +86,8 @@ def considered(pace: Pace, terms: Terms) -> list[Delay]:
     return [Delay(seconds=seconds, origin=origin) for seconds, origin in _candidates(pace, terms)]
 
 
-def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
-    """When the gate may send again. `jitter`, 0 or more: the part of a delay that is waited on top of it."""
+def ready_at(pace: Pace, terms: Terms, one: Delay) -> Wait:
+    """When the gate may send again. `one`: the delay in force."""
     if pace.blocked_since is not None:
         why = "blocked: it used to work and has turned us away"
         at = math.inf if terms.probation is None else max(_tried(pace) + terms.probation, pace.silent_until)
@@ -95,8 +95,7 @@ def ready_at(pace: Pace, terms: Terms, jitter: float = 0.0) -> Wait:
     if pace.last_end is None:
         spaced = Wait(at=0.0, why="nothing asked yet")
     else:
-        one = delay(pace, terms)
-        at = pace.last_end + one.seconds * max(pace.last_cost, 1.0) * (1 + max(jitter, 0.0))
+        at = pace.last_end + one.seconds * max(pace.last_cost, 1.0)
         spaced = Wait(at=at, why=f"delay of {one.seconds:.3g} s ({one.origin})")
     waits = [spaced, Wait(at=pace.silent_until, why="silenced by the server (Retry-After or RateLimit)")]
     if terms.max_per_day is not None and pace.sent >= terms.max_per_day:

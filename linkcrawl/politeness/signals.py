@@ -28,6 +28,8 @@ _EPOCH = 1e9
 _NAME = re.compile(r'"[^"\\]*"|[A-Za-z*][^\s"=]*')
 _PARAMETER = re.compile(r'([a-z*][a-z0-9_.*-]*)=("[^"\\]*"|[^\s"]+)')
 _INTEGER = re.compile(r"[0-9]{1,15}")
+_PREFIXES = ("ratelimit", "x-ratelimit", "x-rate-limit")
+_LIMITS = frozenset({"ratelimit", *(f"{prefix}-remaining" for prefix in _PREFIXES)})
 
 
 def answer_of(outcome: Outcome, cost: float = 1.0) -> Answer:
@@ -110,8 +112,10 @@ def _cached(headers: Mapping[str, str]) -> bool:
 
 def _rate_limit(headers: Mapping[str, str], ended: float) -> float | None:
     """Seconds until the quota is there again; None while something remains of it, or nothing can be read."""
+    if _LIMITS.isdisjoint(headers):
+        return None
     waits = [_members_wait(headers.get("ratelimit", ""))]
-    for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit"):
+    for prefix in _PREFIXES:
         remaining, reset = (headers.get(f"{prefix}-{name}", "").strip() for name in ("remaining", "reset"))
         if _INTEGER.fullmatch(remaining) and int(remaining) == 0 and _INTEGER.fullmatch(reset):
             waits.append(float(reset) if int(reset) < _EPOCH else _until(float(reset), headers, ended))
