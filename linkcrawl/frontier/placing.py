@@ -14,6 +14,7 @@ from linkcrawl.frontier.workbench import Gate, Lane, Place, Workbench
 from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
+from linkcrawl.politeness.policy import Applied, Policies
 from linkcrawl.session import Session
 
 if TYPE_CHECKING:
@@ -34,6 +35,20 @@ class Placed:
 def host_of(task: Task) -> str:
     """The host key that a task's request goes to."""
     return task.host if isinstance(task, DueLink) else str(task.meta["host"])
+
+
+def clocks_of(policies: Policies, task: Task) -> tuple[tuple[str, float], ...]:
+    """The clocks that a task has to clear, and their delays: those of its check's collections and providers where the
+    check begins with it (also where it has not gone yet for want of robots.txt), and those of its host."""
+    clocks = tuple((clock.name, clock.delay) for clock in _applied(policies, task).clocks)
+    first = () if isinstance(task, DueLink) else task.meta.get("clocks", ())
+    return tuple(dict((*first, *clocks)).items()) if first else clocks
+
+
+def _applied(policies: Policies, task: Task) -> Applied:
+    if isinstance(task, DueLink):
+        return policies.of_link(task.host, task.collections, task.providers)
+    return policies.of_host(task.meta["host"])
 
 
 def dns_name(host: str) -> str:
@@ -129,15 +144,11 @@ class Placer:
         if self.cluster is not None and self.cluster.has_elsewhere(self._keeper.name(host_of(task)), placed):
             return
         gate = self.gate(host_of(task))
-        if isinstance(task, DueLink):
-            clocks = self._clocks(task)
-        else:  # the first request of a check that has not gone yet, for want of robots.txt, still has its clocks
-            clocks = tuple(name for name, _ in task.meta.get("clocks", ()))
+        self._set_clocks(task)
+        clocks = tuple(name for name, _ in clocks_of(self._session.policies, task))
         self._bench.offer(gate, task, lane=placed.lane, clocks=clocks, first=placed.first)
 
-    def _clocks(self, link: DueLink) -> tuple[str, ...]:
-        """The clocks of its collections and providers that the link's check has to clear."""
-        applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-        for clock in applied.clocks:
+    def _set_clocks(self, task: Task) -> None:
+        """Have the workbench know the clocks of a task."""
+        for clock in _applied(self._session.policies, task).clocks:
             self._bench.set_clock(clock.name, clock.delay, self._keeper.clock_opens(clock))
-        return tuple(clock.name for clock in applied.clocks)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from attrs import field, frozen
 
+from linkcrawl.politeness.globs import may_meet
 from linkcrawl.politeness.quiet import Quiet, next_open
 
 #: Answers kept of which rules match; when there are more, all are forgotten.
@@ -89,7 +90,8 @@ BUILT_IN = Policy(name="built-in: resolvers of identifiers", hosts=("hdl.handle.
 @frozen(kw_only=True)
 class Clock:
     """What spaces the checks of a collection, a provider, or of all that a group rule matches: seconds from start to
-    start of two checks (0: none), checks a day, and the rule that says so."""
+    start of two checks (0: none), checks a day, and the rule that says so. Where a group rule matches hosts as well,
+    every request to them counts like a check."""
 
     name: str
     delay: float
@@ -103,7 +105,8 @@ class Applied:
 
     `floor`: the host's delay instead of DOWNLOAD_DELAY, and `floor_from` whose; None where no rule has one. `gate`: the
     group rule whose gate the host shares. `max_per_day`: requests to the host or its gate. `crawl_delay`: agreed on,
-    `agreement` says how. `method`: None means HEAD first, as always. `clocks`: what a check has to clear besides.
+    `agreement` says how. `method`: None means HEAD first, as always. `clocks`: what a check has to clear besides;
+    those of a host alone, every request to it.
     `rules`: all that match, in the file's order.
     """
 
@@ -138,6 +141,7 @@ class Policies:
 
     def __init__(self, rules: Sequence[Policy] = ()):
         self.rules = tuple(rules)
+        self._shared = _shared_by_clock(self.rules)
         self._links: dict[Hashable, Applied] = {}
         self._hosts: dict[Hashable, tuple[Policy, ...]] = {}
         self._names: dict[Hashable, tuple[Policy, ...]] = {}
@@ -183,7 +187,7 @@ class Policies:
             quiet=tuple(window for rule in rules for window in rule.quiet),
             method="GET" if "GET" in methods else next(iter(methods), None),  # GET is wanted where HEAD lies
             recheck=_longest(rules),
-            clocks=_clocks(by_name),
+            clocks=_clocks(by_name | {f"host {host}": tuple(rule for rule in by_host if rule in self._shared)}),
         )
 
     def _matching_host(self, host: str) -> tuple[Policy, ...]:
@@ -194,6 +198,17 @@ class Policies:
 
     def _matching_name(self, name: str, has: Callable[[Policy, str], bool]) -> tuple[Policy, ...]:
         return _remembered(self._names, (name, has), lambda: tuple(rule for rule in self.rules if has(rule, name)))
+
+
+def _shared_by_clock(rules: Sequence[Policy]) -> frozenset[Policy]:
+    """The group rules whose hosts have something to share that their one gate doesn't see: the checks of collections
+    or providers, or a host that is in the gate of an earlier group rule."""
+    groups = [rule for rule in rules if rule.group and rule.hosts]
+    return frozenset(
+        rule
+        for number, rule in enumerate(groups)
+        if rule.collections or rule.providers or any(may_meet(rule.hosts, one.hosts) for one in groups[:number])
+    )
 
 
 def _clocks(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[Clock, ...]:

@@ -63,6 +63,48 @@ def test_a_pause_of_one_host_of_a_group_leaves_its_links_due(crawler: Crawler) -
     assert crawler.books().due == 40
 
 
+def _starts(site: RunningSite, *hosts: int) -> list[float]:
+    """When requests to these hosts began, robots.txt included."""
+    names = {healthy(host) for host in hosts}
+    return sorted(request.started for request in site.requests() if request.host in names)
+
+
+def test_a_group_of_hosts_and_a_collection_keeps_one_delay(crawler: Crawler) -> None:
+    """Requests to its hosts and checks of its collection elsewhere: the robots.txt of the hosts counts as well."""
+    with running_site(crawler.folder, hosts=4) as site:
+        rules = crawler.folder / "policies.toml"
+        rules.write_text(
+            f'[[policy]]\nname = "g"\nhosts = ["{healthy(0)}", "{healthy(1)}"]\ncollections = ["c"]\n'
+            "delay = 0.4\ngroup = true\n"
+        )
+        seeds = [
+            {"url": site.url(healthy(host), f"/{page}"), "collection": "c" if host > 1 else "d"}
+            for page in range(4)
+            for host in range(4)
+        ]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(seeds)}", settings={"LINKCRAWL_POLICIES": str(rules)})
+        assert (crawl.status, len(crawl.records)) == (0, 16)
+        checks = [request.started for request in site.requests() if request.target != "/robots.txt"]
+        both = sorted({*_starts(site, 0, 1), *checks})
+    assert len(both) == 2 + 16
+    assert min(after - before for before, after in pairwise(both)) >= 0.4 - LATE
+
+
+def test_a_host_of_two_groups_keeps_the_delay_of_both(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=3) as site:
+        rules = crawler.folder / "policies.toml"
+        rules.write_text(
+            f'[[policy]]\nname = "a"\nhosts = ["{healthy(0)}", "{healthy(1)}"]\ndelay = 0.3\ngroup = true\n'
+            f'[[policy]]\nname = "b"\nhosts = ["{healthy(1)}", "{healthy(2)}"]\ndelay = 0.5\ngroup = true\n'
+        )
+        urls = [site.url(healthy(host), f"/{page}") for page in range(5) for host in range(3)]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(urls)}", settings={"LINKCRAWL_POLICIES": str(rules)})
+        assert (crawl.status, len(crawl.records)) == (0, 15)
+        one, other = _starts(site, 0, 1), _starts(site, 1, 2)
+    assert min(after - before for before, after in pairwise(one)) >= 0.3 - LATE
+    assert min(after - before for before, after in pairwise(other)) >= 0.5 - LATE
+
+
 def test_every_link_of_every_host_of_a_group_is_asked(crawler: Crawler) -> None:
     """However many one host has: what is ready of another's must not keep its next links in the store."""
     with running_site(crawler.folder, hosts=3) as site:

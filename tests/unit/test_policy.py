@@ -172,6 +172,36 @@ def test_a_group_rule_gives_its_hosts_one_gate() -> None:
     assert policies.of_host("other.org").gate is None
 
 
+def clock_names(policies: Policies, host: str, *collections: str) -> list[str]:
+    return [clock.name for clock in policies.of_link(host, collections).clocks]
+
+
+def test_a_group_of_hosts_and_collections_has_one_clock_for_all() -> None:
+    policies = rules('hosts = ["*.museum.org"]\ncollections = ["c*"]\ndelay = 2\nmax_per_day = 9\ngroup = true')
+    (clock,) = policies.of_host("a.museum.org").clocks
+    assert clock == Clock(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
+    assert policies.of_link("other.org", ("c1", "c2")).clocks == (clock,)
+    assert policies.of_link("b.museum.org", ("c1", "d")).clocks == (clock,)
+    assert policies.of_link("other.org", ("d",)).clocks == ()
+
+
+def test_groups_that_may_meet_at_a_host_share_the_clock_of_the_later_one() -> None:
+    policies = rules(
+        'hosts = ["a.org", "b.org"]\ndelay = 1\ngroup = true',
+        'hosts = ["b.org", "c.org"]\ndelay = 2\ngroup = true',
+        'hosts = ["d.org:8080"]\ndelay = 3\ngroup = true',
+        'hosts = ["c.org"]\ndelay = 4',
+    )
+    assert [policies.of_host(f"{name}.org").gate for name in "abcd"] == ["r0", "r0", "r1", None]
+    assert [clock_names(policies, f"{name}.org") for name in "abc"] == [[], ["policy r1"], ["policy r1"]]
+    assert clock_names(policies, "d.org:8080") == []
+
+
+def test_groups_that_never_meet_have_no_clocks() -> None:
+    policies = rules('hosts = ["*.a.org"]\ndelay = 1\ngroup = true', 'hosts = ["*.b.org"]\ndelay = 1\ngroup = true')
+    assert clock_names(policies, "x.a.org") == clock_names(policies, "x.b.org") == []
+
+
 @pytest.mark.parametrize(
     ("text", "line", "told"),
     [
