@@ -18,14 +18,14 @@ from attrs import evolve, frozen
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from linkcrawl.check.conclude import mime_matches
+from linkcrawl.check.conclude import recorded
 from linkcrawl.check.fields import bare_mime
 from linkcrawl.check.fields import one_line as printable
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, plan
 from linkcrawl.check.verdict import judge, reason_of_answer
 from linkcrawl.config import ConfigError
-from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Record, Reject, Seed
+from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Reject, Seed
 from linkcrawl.sources.databases import CODEC, seed_of
 from linkcrawl.stores import Store, StoreError
 from linkcrawl.stores.mongo_schema import client_of, one_line, shown
@@ -189,30 +189,7 @@ def _finished(link: DueLink, old: Mapping[str, Any], checked_at: float, name: st
         at=checked_at,
     )
     planned = plan(LinkState(), None, finding, checked_at, Intervals(), None)
-    record = Record(
-        link_id=link.id,
-        url=link.url,
-        collections=link.collections,
-        checked_at=checked_at,
-        category=planned.category,
-        reason=reason,
-        confirmed=planned.confirmed,
-        status=status,
-        method=finding.method,
-        redirects=redirects,
-        final_url=finding.final_url,
-        hops=(),
-        timeout=finding.timeout,
-        duration_ms=finding.duration_ms,
-        expected_mime=link.expected_mime,
-        mime=finding.mime,
-        mime_matches=mime_matches(link.expected_mime, finding.mime),
-        content_length=finding.content_length,
-        error=finding.error,
-        attempt=planned.attempt,
-        next_check_at=planned.next_check_at,
-        crawler=f"legacy {name}",
-    )
+    record = recorded(link, finding, planned, checked_at, f"legacy {name}")
     return Finished(record=record, state=planned.state)
 
 

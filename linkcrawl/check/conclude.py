@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from linkcrawl.check.fields import bare_mime
-from linkcrawl.check.procedure import Done
+from linkcrawl.check.procedure import Done, Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
-from linkcrawl.items import DueLink, Finished, Record
+from linkcrawl.items import DueLink, Finished, Hop, Record
 
 
 def conclude(
@@ -29,7 +29,8 @@ def conclude(
     planned = plan(
         link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
     )
-    return Finished(record=_record(link, done, planned, at, crawler), state=planned.state, of=link)
+    record = recorded(link, finding, planned, at, crawler, done.check.hops)
+    return Finished(record=record, state=planned.state, of=link)
 
 
 def mime_matches(expected: str | None, actual: str | None) -> bool | None:
@@ -43,8 +44,10 @@ def mime_matches(expected: str | None, actual: str | None) -> bool | None:
     return bare is not None and _one_name(bare) == _one_name(actual)
 
 
-def _record(link: DueLink, done: Done, planned: Planned, at: float, crawler: str) -> Record:
-    finding = done.finding
+def recorded(
+    link: DueLink, finding: Finding, planned: Planned, at: float, crawler: str, hops: tuple[Hop, ...] = ()
+) -> Record:
+    """The record of what was found at a moment, and planned by it. `at`: Unix seconds."""
     return Record(
         link_id=link.id,
         url=link.url,
@@ -57,7 +60,7 @@ def _record(link: DueLink, done: Done, planned: Planned, at: float, crawler: str
         method=finding.method,
         redirects=finding.redirects,
         final_url=finding.final_url,
-        hops=done.check.hops,
+        hops=hops,
         timeout=finding.timeout,
         duration_ms=finding.duration_ms,
         expected_mime=link.expected_mime,
