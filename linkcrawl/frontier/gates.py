@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Outcome
-from linkcrawl.config import Config
 from linkcrawl.frontier.addresses import Addresses
 from linkcrawl.frontier.openings import OPEN, Openings, robots_of
+from linkcrawl.frontier.surroundings import Surroundings
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order
-from linkcrawl.politeness.hosts import HostBook
 from linkcrawl.politeness.pace import Delay, Event, Pace, Terms, Wait
 from linkcrawl.politeness.pace_memory import GATE, handed_out, joined, pace_from_row, restarted, unblocked
 from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_at, required
-from linkcrawl.politeness.policy import Applied, Clock, Policies
-from linkcrawl.politeness.robots_cache import RobotsCache
+from linkcrawl.politeness.policy import Applied, Clock
 from linkcrawl.politeness.signals import answer_of
 from linkcrawl.politeness.terms import clock_terms, strictest
 
@@ -30,25 +27,6 @@ class Ended:
 
     wake: float
     events: tuple[Event, ...]
-
-
-class Surroundings(Protocol):
-    """What a gatekeeper has to know: the Session of a crawl does, and so does the Outlook of a command."""
-
-    @property
-    def config(self) -> Config: ...
-    @property
-    def policies(self) -> Policies: ...
-    @property
-    def hosts(self) -> HostBook: ...
-    @property
-    def robots(self) -> RobotsCache: ...
-    @property
-    def clean(self) -> bool: ...
-    @property
-    def started_at(self) -> float: ...
-    @property
-    def now(self) -> Callable[[], float]: ...
 
 
 class Gatekeeper:
@@ -64,19 +42,21 @@ class Gatekeeper:
         self._delays: dict[str, tuple[Pace, Terms, Delay]] = {}  # worked out once for the same pace and terms
         self.openings = Openings(session)
         self._addresses = Addresses()
+        self._groups: dict[str, str] = {}  # by the first host at an address: the group rule that one there belongs to
         #: Hosts whose address has been asked for, whatever came of it.
         self.known: set[str] = set()
 
     # Who belongs where.
 
     def name(self, host: str) -> str:
-        """The gate of a host: its policy group; else that of the first host known at its server's address, unless many
-        registered domains live there; else its own."""
+        """The gate of a host: its policy group; else that of a host at its server's address that has one; else that of
+        the first host known there; its own where many registered domains live there."""
         group = self._session.policies.of_host(host).gate
         if group is not None:
             return f"policy {group}"
         if host in self.known:
-            return self._addresses.leader(host)
+            leader = self._addresses.leader(host)
+            return f"policy {self._groups[leader]}" if leader in self._groups else leader
         before = self._gate_before(host)  # as far as is known while its address isn't
         return host if before.startswith("policy ") else before
 
@@ -86,10 +66,25 @@ class Gatekeeper:
         return host if isinstance(row, Pace) else row.get(GATE, host)
 
     def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
-        """The addresses of a host, none where it has none. True where hosts have to leave the gate that they shared,
-        because many strangers turn out to live at their address."""
+        """The addresses of a host, none where it has none. True where hosts have to leave the gate that they had:
+        many strangers turn out to live at their address, or the host brings its policy group there."""
         self.known.add(host)
-        return bool(self._addresses.learn(host, addresses))
+        strangers = bool(self._addresses.learn(host, addresses))
+        return self._brings_group(host) or strangers
+
+    def regroup(self) -> None:
+        """Policies have changed, or hosts have left the gate of their address."""
+        self._groups.clear()
+        for host in sorted(self.known):
+            self._brings_group(host)
+
+    def _brings_group(self, host: str) -> bool:
+        """Take note of a host's policy group; whether others at its address come into it."""
+        group, leader = self._session.policies.of_host(host).gate, self._addresses.leader(host)
+        if group is None or leader in self._groups:
+            return False
+        self._groups[leader] = group
+        return leader != host
 
     def share(self, addresses: Addresses) -> None:
         """Have others say which hosts share an address (workers of a cluster must say the same)."""

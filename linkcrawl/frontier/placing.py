@@ -107,6 +107,7 @@ class Placer:
             self.cluster.regroup()
             return
         now = self._session.now()
+        self._keeper.regroup()
         for gate in list(self._bench.gates.values()):
             self._keeper.forget_members(gate.name)
             for lane, task in self._bench.drain(gate):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
 from linkcrawl.politeness.pace import Blocked, Standing
 from linkcrawl.politeness.policy import Clock as CollectionClock
+from linkcrawl.politeness.policy import Policies
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
 
@@ -98,6 +100,37 @@ def test_several_addresses_are_told_in_any_order(opened: Open) -> None:
     keeper.learn("a.example", ("192.0.2.2", "192.0.2.1"))
     keeper.learn("b.example", ("192.0.2.1", "192.0.2.2"))
     assert keeper.name("b.example") == "a.example"
+
+
+@pytest.mark.parametrize("order", list(permutations(["a.museum.example", "b.other.example", "c.third.example"])))
+def test_whoever_is_at_the_address_of_a_group_is_in_its_gate(opened: Open, order: tuple[str, ...]) -> None:
+    """One server is asked by one gate, in whatever order its names are met."""
+    keeper = Gatekeeper(opened(GROUP))
+    moved = [keeper.learn(name, ("192.0.2.1",)) for name in order]
+    assert moved == [name == "a.museum.example" and position > 0 for position, name in enumerate(order)]
+    assert {keeper.name(name) for name in order} == {"policy museum"}
+    assert not keeper.learn("elsewhere.example", ("192.0.2.9",))
+    assert keeper.name("elsewhere.example") == "elsewhere.example"
+
+
+def test_a_group_at_an_address_of_many_strangers_has_none_of_them(opened: Open) -> None:
+    keeper = Gatekeeper(opened(GROUP))
+    strangers = [f"www.site{number}.example" for number in range(6)]
+    for name in (strangers[0], "a.museum.example", *strangers[1:]):
+        keeper.learn(name, ("192.0.2.1",))
+    keeper.regroup()
+    assert [keeper.name(name) for name in strangers] == strangers
+    assert keeper.name("a.museum.example") == "policy museum"
+
+
+def test_a_group_that_is_no_more_leaves_the_address_to_its_hosts(opened: Open) -> None:
+    at = opened(GROUP)
+    keeper = Gatekeeper(at)
+    for name in ("b.other.example", "a.museum.example"):
+        keeper.learn(name, ("192.0.2.1",))
+    at.policies = Policies()
+    keeper.regroup()
+    assert {keeper.name(name) for name in ("b.other.example", "a.museum.example")} == {"b.other.example"}
 
 
 # What it must keep.

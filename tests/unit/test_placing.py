@@ -130,6 +130,20 @@ def test_strangers_part_once_they_are_too_many(opened: Callable[..., Floor]) -> 
     assert {gate.wake for gate in floor.bench.gates.values()} == {T0 + 1.0}
 
 
+def test_what_waits_at_an_address_goes_to_the_group_that_comes_there(opened: Callable[..., Floor]) -> None:
+    floor = opened(**dict.fromkeys(["lone.y.org", "a.x.org"], ONE))
+    floor.session.policies = policies('[[policy]]\nname = "g"\nhosts = ["*.x.org"]\ndelay = 4\ngroup = true\n')
+
+    async def steps() -> None:
+        for host in ("lone.y.org", "a.x.org"):
+            floor.place(host)
+            await floor.settled()
+
+    in_loop(steps)
+    assert waiting(floor) == {"policy g": 2}
+    assert floor.bench.gates["policy g"].wake == T0 + 4.0
+
+
 def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None:
     floor = opened(**{"a.x.org": ONE, "c.y.org": OTHER})
 
