@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from bson.codec_options import CodecOptions, DatetimeConversion
+from OpenSSL import SSL
 from pymongo import ASCENDING, DESCENDING, HASHED, IndexModel, MongoClient, ReadPreference, WriteConcern
 from pymongo.database import Database
 from pymongo.errors import (
@@ -24,6 +25,7 @@ from pymongo.errors import (
     PyMongoError,
 )
 
+from linkcrawl.items import RECORD_FIELDS
 from linkcrawl.stores import StoreError, StoreLost
 
 #: The layout that this program writes (the document `schema` of `meta`).
@@ -41,6 +43,18 @@ SERVERS_OWN = frozenset({"admin", "config", "local"})
 
 #: All collections of a store; `collections` holds the names of those that links belong to.
 OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
+
+#: What a document must have to be ours, besides an `_id` of this BSON type: the server refuses those of other programs
+#: (docs/mongodb.md). `meta` holds various.
+REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "batches": ("binData", ("kind", "by", "items")),
+    "collections": ("string", ()),
+    "hosts": ("string", ("head_useless_since", "last_end", "failing_since", "pace", "robots")),
+    "links": ("string", ("url", "host", "priority", "next_check_at", "collections", "providers", "last", "state")),
+    "orders": ("string", ("act", "at", "reason", "until")),
+    "proxies": ("binData", ("link", "collection", "provider", "extra")),
+    "records": ("string", ("link", "n", *RECORD_FIELDS)),
+}
 
 #: Index names by what they answer. All questions of the store are asked with them (tests/contract/test_mongo_plans).
 INDEXES: dict[str, list[IndexModel]] = {
@@ -75,10 +89,15 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
 }
 
+#: Server codes: this user may not do that; a collection of this name is there.
+NOT_AUTHORIZED, _IS_THERE = 13, 48
 #: Server codes that say that the program asked wrongly: BadValue, FailedToParse, TypeMismatch, InvalidBSON,
 #: unknown operators. Whatever else a server says is about its state.
 _WRONGLY_ASKED = frozenset({2, 9, 14, 22, 168, 15998, 16410, 40324})
 _PROGRAM_FAULTS = (InvalidOperation, InvalidName, DocumentTooLarge)
+
+#: What pymongo raises for a URL; the last two for files that its TLS options name.
+_UNUSABLE_URLS = (ConfigurationError, InvalidURI, InvalidName, OSError, SSL.Error)
 
 MAJORITY = WriteConcern(w="majority")
 #: For what must outlive a power failure at once; everything that is written after it becomes durable after it.
@@ -100,7 +119,8 @@ def one_line(fault: PyMongoError) -> str:
         said = fault.details.get("errmsg", str(fault))
     else:
         said = re.split(r" \(configured timeouts|, Timeout: |, full error:", str(fault))[0]
-    return " ".join(str(said).split())[:500]
+    said = re.sub(r"(not authorized on .* to execute command) \{ (\w+): .*", r"\1 \2", str(said), flags=re.DOTALL)
+    return " ".join(said.split())[:500]
 
 
 @contextmanager
@@ -122,7 +142,11 @@ def refusals(where: str, setting: str) -> Iterator[None]:
     try:
         yield
     except PyMongoError as fault:
-        raise StoreError(f"{setting}: {where} can't be used: {one_line(fault)}") from fault
+        is_forbidden = isinstance(fault, OperationFailure) and fault.code == NOT_AUTHORIZED
+        would_work = "; a user with the role readWrite would work, and read for exports and reports"
+        raise StoreError(
+            f"{setting}: {where} can't be used: {one_line(fault)}{would_work if is_forbidden else ''}"
+        ) from fault
 
 
 def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB") -> MongoClient[dict[str, Any]]:
@@ -134,14 +158,15 @@ def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB"
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
             return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
-    except (ConfigurationError, InvalidURI, InvalidName, ValueError, TypeError, UserWarning) as fault:
+    except (*_UNUSABLE_URLS, ValueError, TypeError, UserWarning) as fault:
         said = " ".join(str(fault).split())
         raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from fault
 
 
 def open_database(url: str, setting: str = "LINKCRAWL_STORE", *, make: bool = True) -> Database[dict[str, Any]]:
     """The database of a URL `mongodb://HOST:PORT/DB?options`, reached and up to date; close its client in the end.
-    Unless `make`, one that holds no store yet is refused: a misspelt name must not pass for an empty store.
+    Unless `make`, one that holds no store yet is refused: a misspelt name must not pass for an empty store; and a user
+    who may only read is welcome.
 
     Everything is read from the primary: a link that a secondary still thinks due would be checked twice. Raises
     StoreError.
@@ -152,7 +177,7 @@ def open_database(url: str, setting: str = "LINKCRAWL_STORE", *, make: bool = Tr
             database = _database(client, url, setting)
             if not make and database["meta"].find_one({"_id": "schema"}) is None:
                 raise StoreError(f"{setting}: there is no store {shown(url)} yet; `scrapy seed` or a crawl makes one")
-            _prepare(database, shown(url), setting)
+            _prepare(database, shown(url), setting, make)
         return database
     except BaseException:
         client.close()
@@ -175,7 +200,7 @@ def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Da
     return named.with_options(codec_options=CODEC, read_preference=ReadPreference.PRIMARY, write_concern=MAJORITY)
 
 
-def _prepare(database: Database[dict[str, Any]], where: str, setting: str) -> None:
+def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make: bool) -> None:
     """Refuse what isn't ours, mark what is new, and make the indexes. Several processes may do so at once."""
     meta = database["meta"]
     schema = meta.find_one({"_id": "schema"})
@@ -194,8 +219,32 @@ def _prepare(database: Database[dict[str, Any]], where: str, setting: str) -> No
             f"{setting}: {where} has version {schema['version']}, made by a newer linkcrawl; this one knows versions "
             f"up to {VERSION}: upgrade linkcrawl, or name another database"
         )
+    if make:
+        _make_collections(database)
     for name, indexes in INDEXES.items():
-        database[name].create_indexes(indexes)
+        with unless_read_only(make):
+            database[name].create_indexes(indexes)
+
+
+@contextmanager
+def unless_read_only(must: bool) -> Iterator[None]:
+    """Around a write that a command which only reads makes where it may: unless it `must`, it may be forbidden."""
+    try:
+        yield
+    except OperationFailure as fault:
+        if must or fault.code != NOT_AUTHORIZED:
+            raise
+
+
+def _make_collections(database: Database[dict[str, Any]]) -> None:
+    for name in REQUIRED.keys() - set(database.list_collection_names()):
+        kind, fields = REQUIRED[name]
+        schema = {"required": ["_id", *fields], "properties": {"_id": {"bsonType": kind}}}
+        try:
+            database.create_collection(name, check_exists=False, validator={"$jsonSchema": schema})
+        except OperationFailure as fault:
+            if fault.code != _IS_THERE:  # else another process has just made it
+                raise
 
 
 def _filled(database: Database[dict[str, Any]]) -> list[str]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pymongo.errors import WriteError
 
-from linkcrawl.stores import StoreError, open_existing, open_store
-from tests.contract.mongodb import database, looking_at, server_url
+from linkcrawl.stores import StoreError, StoreLost, open_existing, open_store
+from linkcrawl.stores.mongo_schema import OURS, REQUIRED
+from tests.contract.making import check, entry, link
+from tests.contract.mongodb import Client, database, looking_at, mongod, server_url
 
 
 @pytest.fixture
@@ -113,3 +118,74 @@ def test_a_database_of_the_servers_own_is_refused(name: str) -> None:
     said = refusal(f"mongodb://u:secret@127.0.0.1:1/{name}")
     assert f"/{name} names a database of the server's own; mongodb://127.0.0.1:1/linkcrawl would work" in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize("option", ["tlsCAFile", "tlsCertificateKeyFile", "tlsCRLFile"])
+@pytest.mark.parametrize("content", [None, b"", b"no certificate"])
+def test_a_file_of_tls_that_cannot_be_used_is_told(tmp_path: Path, option: str, content: bytes | None) -> None:
+    file = tmp_path / "x.pem"
+    if content is not None:
+        file.write_bytes(content)
+    said = refusal(f"mongodb://u:secret@127.0.0.1:1/db?tls=true&{option}={file}&serverSelectionTimeoutMS=100")
+    assert "secret" not in said
+
+
+#: Documents of other programs, and what comes near to ours.
+FOREIGN: list[dict[str, Any]] = [{"theirs": 1}, {"_id": "a" * 32, "url": "https://a.example/"}, {"_id": 5, "kind": "x"}]
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED))
+def test_documents_of_another_program_are_refused_by_the_server(url: str, name: str) -> None:
+    store = open_store(url)
+    store.add([entry(1, collection="C")])
+    store.finish([check(link(store, 1), 1.0)])
+    with looking_at(url) as seen:
+        for foreign in FOREIGN[:1] if name == "collections" else FOREIGN:
+            with pytest.raises(WriteError, match="failed validation"):
+                seen[name].insert_one(dict(foreign))
+    assert len(list(store.records())) == store.books(2.0).links == 1
+    store.close()
+
+
+def test_all_collections_but_meta_are_closed_to_others() -> None:
+    assert {*REQUIRED, "meta"} == OURS
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """URLs of one store for users of a server that asks for passwords, by their role."""
+    with mongod(tmp_path_factory.mktemp("users"), "--auth") as server, Client(server.url) as client:
+        client.admin.command("createUser", "root", pwd="r", roles=["root"])
+        place = server.url.removeprefix("mongodb://") + "/db"
+        with Client(f"mongodb://root:r@{place}?authSource=admin") as root:
+            for role in ("read", "readWrite"):
+                root["db"].command("createUser", role, pwd="p:@/ä", roles=[role])
+            root["db"].command("createUser", "none", pwd="p:@/ä", roles=[])
+        yield {role: f"mongodb://{role}:p%3A%40%2F%C3%A4@{place}" for role in ("read", "readWrite", "none")}
+
+
+def test_whoever_may_only_read_can_export_and_report(users: dict[str, str]) -> None:
+    store = open_store(users["readWrite"])
+    store.add([entry(1, collection="C")])
+    store.finish([check(link(store, 1), 1.0)])
+    store.close()
+    reader = open_existing(users["read"])
+    assert [record.url for record in reader.records()] == ["https://a.example/1"]
+    assert reader.summary(2.0).books.checked == 1
+    with pytest.raises(StoreLost, match=r"not authorized on db to execute command (insert|update)"):
+        reader.add([entry(2)])
+    reader.close()
+
+
+@pytest.mark.parametrize("role", ["read", "none"])
+def test_who_may_not_write_is_told_what_would_work(users: dict[str, str], role: str) -> None:
+    open_store(users["readWrite"]).close()
+    said = refusal(users[role])
+    assert "not authorized on db to execute command " in said
+    assert "{" not in said
+    assert said.endswith("a user with the role readWrite would work, and read for exports and reports")
+
+
+def test_who_has_no_password_or_a_wrong_one_is_told(users: dict[str, str]) -> None:
+    assert "Authentication failed" in refusal(users["read"].replace("%3A", "x"))
+    assert "requires authentication" in refusal("mongodb://" + users["read"].rpartition("@")[2])
