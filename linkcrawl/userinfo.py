@@ -79,8 +79,10 @@ def _authority_start(text: str) -> int | None:
 
 
 def _has_no_port(authority: str) -> bool:
-    """Whether what follows the colon can't be a port, so that it must be the start of a password."""
-    port = authority.rpartition(":")[2]
-    if port in ("", authority) or _IP_LITERAL.fullmatch(authority):
+    """Whether what follows the host's colon can't be a port, so that it must be the start of a password."""
+    literal = _IP_LITERAL.match(authority)
+    after = authority[literal.end() :] if literal else "".join(authority.partition(":")[1:])
+    port = after.removeprefix(":")
+    if after in ("", ":"):
         return False
-    return not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535)
+    return port == after or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535)

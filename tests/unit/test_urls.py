@@ -334,6 +334,7 @@ def test_any_location_is_joined_or_refused(text: str) -> None:
 @given(st.text(min_size=1).filter(lambda text: "@" not in text), st.sampled_from(["http", "https", "ftp", "foo"]))
 @example("]#", "http")
 @example("[::1]?", "https")
+@example(":?", "http")
 def test_no_password_survives(password: str, scheme: str) -> None:
     secret = f"\u2603{password}\u2603"
     assert "\u2603" not in urls.tidy(f"{scheme}://me:{secret}@example.org/x")
