@@ -49,7 +49,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("table")
     with running_site(folder) as site:
         links = {row.name: row.link(site.place(row.name)) for row in MISBEHAVIOURS}
-        crawler = Crawler(folder=folder, settings={"LINKCRAWL_CA_BUNDLE": str(site.trusted)})
+        # Time enough for the floods, which a busy machine takes seconds for; the slow ones are slower yet.
+        settings = {"LINKCRAWL_CA_BUNDLE": str(site.trusted), "LINKCRAWL_TIMEOUT": "5"}
+        crawler = Crawler(folder=folder, settings=settings)
         seeds = crawler.seeds([{"url": url, "collection": "table", "record": name} for name, url in links.items()])
         crawl = crawler.run("-a", f"seeds={seeds}")
         assert crawl.records, f"no record at all:\n{crawl.stderr[-3000:]}"

@@ -29,7 +29,7 @@ ROWS = [
     _get("body-silence", "a head, then no body at all", raw(_LONG, "hold")),
     _get("body-empty", "an empty page", answer(200, b"")),
     page("slow-good", "an answer after 0.5 s", answer(after=0.5)),
-    page("slow-late", "an answer after 4 s", answer(after=4.0)),
+    page("slow-late", "an answer after 8 s", answer(after=8.0)),
     page("slow-never", "a request that is never answered", silence()),
     page("slow-first-byte", "one byte, then silence", raw(b"H", "hold")),
 ]
