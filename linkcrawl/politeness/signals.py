@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from itertools import islice
 
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.walls import is_challenge
@@ -18,6 +19,9 @@ REFUSED = frozenset({403, 420, 429, 430})
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?", re.IGNORECASE)
+# One Retry-After of several: a comma follows the weekday of a date, too.
+_SAID = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IGNORECASE)
+_MOST_SAID = 20
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
 #: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
 _DATE_GRAIN = 1.0
@@ -70,11 +74,9 @@ def retry_at(status: int | None, headers: Mapping[str, str], ended: float) -> fl
 
 
 def _retry_after(headers: Mapping[str, str], ended: float) -> float | None:
-    value = headers.get("retry-after", "").strip()
-    wait = _wait(value, headers, ended)
-    if wait is None and "," in value:  # sent twice: the longer counts
-        return max(_known(_wait(part, headers, ended) for part in value.split(",")), default=None)
-    return wait
+    """Sent several times, the longest that can be read counts."""
+    said = islice(_SAID.finditer(headers.get("retry-after", "")), _MOST_SAID)
+    return max(_known(_wait(found[0], headers, ended) for found in said), default=None)
 
 
 def _wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
