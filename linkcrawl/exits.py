@@ -14,6 +14,7 @@ from types import FrameType
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.config import ConfigError
+from linkcrawl.sources.marks import SourceLost
 from linkcrawl.stores import StoreError, StoreLost
 
 # Exit statuses (docs/operator.md).
@@ -32,7 +33,7 @@ def one_line(command: ScrapyCommand) -> Iterator[None]:
         with _terminated_as_interrupted():
             yield
             sys.stdout.flush()
-    except (ConfigError, StoreError) as fault:
+    except (ConfigError, StoreError, SourceLost) as fault:
         print(f"linkcrawl: {fault}", file=sys.stderr)
         command.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
     except KeyboardInterrupt:

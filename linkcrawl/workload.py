@@ -65,7 +65,7 @@ def of_sources(names: Iterable[str]) -> Workload:
     shared: dict[Kind, Kind] = {}
     for name in names:
         sources.check_source(name)
-        for row in sources.read(name):
+        for row in sources.look(name):
             if isinstance(row, Reject | Mark):
                 continue
             made = entry(row)

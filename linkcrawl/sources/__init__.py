@@ -52,6 +52,15 @@ def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Rejec
     return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
+def look(source: str) -> Iterator[Seed | Reject | Mark]:
+    """What `read` would give, and everything stays where it is: seeds of Redis are not taken."""
+    if source.startswith(REDIS):
+        check_source(source)
+        seeds: Iterator[Seed | Reject | Mark] = _databases(source).look(source)
+        return seeds
+    return read(source)
+
+
 def _databases(source: str) -> ModuleType:
     """The module that reads a database, whose client is an extra of the package."""
     name, extra = ("MongoDB", "mongo") if source.startswith(MONGODB) else ("Redis", "redis")

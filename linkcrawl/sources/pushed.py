@@ -110,6 +110,31 @@ def read(source: str) -> Iterator[Seed | Reject | Mark]:
         raise SourceLost(f"{place.shown}: {fault}") from fault
 
 
+def look(source: str) -> Iterator[Seed | Reject]:
+    """The seeds that are there now, which stay there. One that is pushed meanwhile may come, or not. Raises
+    SourceLost."""
+    place = place_of(source)
+    try:
+        with _client(place) as client:
+            for number, text in enumerate(_there(client, place.key), 1):
+                yield _row(text, place.shown, number)
+    except redis.RedisError as fault:
+        raise SourceLost(f"{place.shown}: {fault}") from fault
+
+
+def _there(client: redis.Redis, key: str) -> Iterator[Any]:
+    kind = client.type(key)
+    if kind == b"set":
+        yield from client.sscan_iter(key, count=AT_ONCE)
+    elif kind == b"zset":
+        yield from (text for text, _ in client.zscan_iter(key, count=AT_ONCE))
+    else:  # counted from its end, which is the oldest: what is pushed meanwhile moves nothing
+        last = -1
+        while texts := client.lrange(key, last - AT_ONCE + 1, last):
+            yield from reversed(texts)
+            last -= AT_ONCE
+
+
 def _acknowledge(client: redis.Redis, place: Place, taking: str, rejected: list[Reject]) -> None:
     with client.pipeline() as batch:
         if rejected:
