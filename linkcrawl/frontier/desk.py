@@ -28,13 +28,16 @@ logger = logging.getLogger(__name__)
 
 #: Lines of a robots.txt that are told of one by one.
 TOLD = 5
+#: Seconds until a robots.txt that was there before is asked for again when it can't be had, each time that it can't.
+PAUSES = (30.0, 60.0)
 
 
 class RobotsDesk:
     """Asks the robots cache, and fetches what it lacks.
 
     `enqueue` takes a request that must wait for its own gate. `decided` is told the authority, its new entry and the
-    requests that waited for it, once it is known.
+    requests that waited for it, once it is known. `put_off` is told the authority, until when its host is to be left
+    alone, and the requests that waited.
     """
 
     def __init__(
@@ -42,11 +45,14 @@ class RobotsDesk:
         session: Session,
         enqueue: Callable[[Request], Any],
         decided: Callable[[str, Entry, list[Request]], None],
+        put_off: Callable[[str, float, list[Request]], None],
     ):
         self._session = session
         self._enqueue = enqueue
         self._decided = decided
+        self._put_off = put_off
         self._waiting: dict[str, list[Request]] = {}
+        self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
 
     @staticmethod
     def is_robots(request: Request) -> bool:
@@ -60,6 +66,7 @@ class RobotsDesk:
     def clear(self) -> None:
         """Forget all that waits."""
         self._waiting.clear()
+        self._failed_lately.clear()
 
     def ask(self, request: Request, now: float) -> Request | Bar | None:
         """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
@@ -113,6 +120,9 @@ class RobotsDesk:
     def _settle(self, fetched: Fetched) -> None:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""
         session, authority = self._session, fetched.authority
+        if self._may_come_back(fetched):
+            return
+        self._failed_lately.pop(authority, None)
         entry = session.robots.take(fetched, session.now())
         _tell(fetched, entry, session.now())
         owner = urls.read(authority)
@@ -123,6 +133,21 @@ class RobotsDesk:
         for request in waiting:
             request.meta["robots_asked_at"] = entry.asked_at
         self._decided(authority, entry, waiting)
+
+    def _may_come_back(self, fetched: Fetched) -> bool:
+        """A robots.txt that was there before and can't be had is asked for again before anything is said: else a server
+        that is started anew would have all its links, a million of them, judged within a minute and without a request.
+        """
+        session, authority = self._session, fetched.authority
+        entry, failed = session.robots.get(authority), self._failed_lately.get(authority, 0)
+        was_there = entry is not None and entry.robots is not None and entry.failing_since is None
+        if fetched.standing is not Standing.UNREACHABLE or not was_there or failed == len(PAUSES):
+            return False
+        self._failed_lately[authority] = failed + 1
+        pause = min(PAUSES[failed], session.config.patience / 2)  # the crawl must not end for it
+        logger.info("robots.txt of %s: %s; it is asked for again in %.0f s", authority, fetched.note, pause)
+        self._put_off(authority, session.now() + pause, self._waiting.pop(authority, []))
+        return True
 
 
 def _tell(fetched: Fetched, entry: Entry, now: float) -> None:

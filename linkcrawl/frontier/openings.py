@@ -33,6 +33,8 @@ class Openings:
     def __init__(self, knowledge: Knowledge):
         self._knowledge = knowledge
         self.orders: dict[str, Order] = {}
+        #: Until when hosts are left alone whose robots.txt has just now not been had, though it was there before.
+        self.put_off: dict[str, float] = {}
 
     def of_host(self, host: str, now: float) -> Wait:
         """When the host may be asked, and why not before."""
@@ -61,6 +63,8 @@ class Openings:
         order = self.orders.get(host)
         if order is not None and order.blocks(now):
             yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", standing=Standing.BLOCKED)
+        if (again_at := self.put_off.get(host, now)) > now:
+            yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
         for robots in robots_of(self._knowledge.robots, host):
             if (open_at := robots.open_at(now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", standing=Standing.QUIET)

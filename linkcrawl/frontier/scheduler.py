@@ -64,7 +64,7 @@ class Scheduler(BaseScheduler):
         self.bench: Workbench[Task] = Workbench()
         self.queue = LocalQueue(session.narrow(), session.due_before, session.arguments.limit)
         self.keeper = Gatekeeper(session)
-        self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided)
+        self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided, self._robots_put_off)
         self.doubt = NetworkDoubt(session.now)
         self.feeder = Feeder(session, self.queue, self._deliver)
         self.feeder.give_up = self.give_up
@@ -359,6 +359,16 @@ class Scheduler(BaseScheduler):
 
     def _robots_decided(self, authority: str, entry: Entry, waiting: list[Request]) -> None:
         """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
+        self._renew_for(authority, waiting)
+
+    def _robots_put_off(self, authority: str, until: float, waiting: list[Request]) -> None:
+        """robots.txt of an authority is to be asked for again: its host is left alone until then."""
+        host = urls.read(authority)
+        if isinstance(host, urls.Target):
+            self.keeper.openings.put_off[host.host] = until
+        self._renew_for(authority, waiting)
+
+    def _renew_for(self, authority: str, waiting: list[Request]) -> None:
         host = urls.read(authority)
         if isinstance(host, urls.Target):
             gate = self._placer.gate(host.host)

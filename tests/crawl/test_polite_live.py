@@ -190,3 +190,26 @@ def test_a_robots_ttl_shorter_than_every_delay_does_not_loop(crawler: Crawler) -
     assert {record["reason"] for record in crawl.records} == {"ok"}
     assert len(crawl.records) == 5
     assert asked == ["/robots.txt", "/0"] * 1 + ["/robots.txt", "/1", "/robots.txt", "/2"]
+
+
+def test_a_robots_txt_that_was_there_is_waited_for(crawler: Crawler) -> None:
+    """A server that is started anew costs its links nothing but time; one that stays away gets them their reason."""
+    settings = {"LINKCRAWL_ROBOTS_TTL": "1", "DOWNLOAD_DELAY": "0.3", "LINKCRAWL_PATIENCE": "4"}
+    back, gone = where("rules-come-back"), where("rules-go-away")
+    with running_site(crawler.folder, table="manners") as site:
+        seeds = crawler.seeds(site.url(host, f"/{page}") for host in (back, gone) for page in range(6))
+        crawl = crawler.run("-a", f"seeds={seeds}", settings=settings, limit=60)
+        hosts = by_host(site.requests())
+        reasons = {
+            host: [crawl.record(site.url(host, f"/{page}"))["reason"] for page in range(6)] for host in (back, gone)
+        }
+    assert crawl.status == 0
+    assert reasons[back] == ["ok"] * 5 + ["robots_disallowed"]
+    for host in (back, gone):
+        asked = [request.target for request in hosts[host]]
+        away = asked.index("/robots.txt", 1)
+        tries = 5 if host == back else 4  # the first file, and what came after it until it was there or given up
+        assert asked[away : away + tries - 1] == ["/robots.txt"] * (tries - 1)
+        pauses = [later.started - one.started for one, later in pairwise(hosts[host][away : away + tries - 1])]
+        assert max(pauses) >= 2.0 - LATE, "half of LINKCRAWL_PATIENCE"
+    assert set(reasons[gone]) == {"ok", "robots_unreachable"}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from email.utils import formatdate
 
-from tests.site.behaviours import answer, in_turn, redirect, robots, silence
+from tests.site.behaviours import answer, in_turn, redirect, reset, robots, silence
 from tests.site.misbehaviour import Ports
 from tests.site.wire import Behaviour, Exchange, Host
 
@@ -101,6 +101,8 @@ HOSTS: dict[str, tuple[Behaviour, Behaviour | None]] = {
     "hanging": (silence(), None),
     "edited": (answer(), None),
     "ordered": (answer(), None),
+    "rules-come-back": (answer(), in_turn(_asking("Allow: /"), answer(503), reset(), reset(), _asking("Disallow: /5"))),
+    "rules-go-away": (answer(), in_turn(_asking("Allow: /"), answer(503))),
 }
 _NUMBERS = {name: number for number, name in enumerate(HOSTS)}
 

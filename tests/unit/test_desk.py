@@ -13,7 +13,7 @@ from scrapy.http import Request, Response
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Bar
-from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.frontier.desk import PAUSES, RobotsDesk
 from linkcrawl.politeness.robots_cache import Entry
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import Clock, answer, session, silence
@@ -29,10 +29,16 @@ class Office:
     clock: Clock
     enqueued: list[Request] = field(factory=list)
     told: list[Answered] = field(factory=list)
+    put_off: list[tuple[str, float, list[Request]]] = field(factory=list)
     desk: RobotsDesk = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.desk = RobotsDesk(self.session, self.enqueued.append, lambda *told: self.told.append(told))
+        self.desk = RobotsDesk(
+            self.session,
+            self.enqueued.append,
+            lambda *told: self.told.append(told),
+            lambda *told: self.put_off.append(told),
+        )
 
     def ask(self, url: str = "http://a.example/page") -> Request | Bar | None:
         host = url.split("/")[2]
@@ -199,7 +205,52 @@ def test_a_last_good_copy_that_is_applied_is_told(office: Office, caplog: pytest
     office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /private")
     for hours in (2, 13):
         office.clock.at += hours * 3600
-        office.answer(office.fetch(), answer(500))
-    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        for _ in range(len(PAUSES) + 1 if hours == 2 else 1):
+            office.answer(office.fetch(), answer(500))
+    told = [text for record in caplog.records if "asked for again" not in (text := record.getMessage())]
+    assert [text.partition(" (")[0] for text in told] == [
         "robots.txt of http://a.example: robots.txt unreachable for 13 hours, last good copy applied"
     ]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        answer(503),
+        answer(429),
+        silence(Failure.TIMEOUT_CONNECT),
+        silence(Failure.REFUSED),
+        silence(Failure.TLS_EXPIRED),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("back", [1, 2, None])
+def test_a_file_that_was_there_is_asked_for_again(office: Office, trouble: Outcome, back: int | None) -> None:
+    """`back`: the fetch that finds it again."""
+    office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /private")
+    office.told.clear()
+    office.clock.at += 7200
+    for number, pause in enumerate(PAUSES):
+        if number == back:
+            break
+        page = office.fetch()
+        office.ask("http://a.example/more")
+        office.answer(page, trouble)
+        ((authority, until, waiting),) = office.put_off
+        assert (authority, until, len(waiting)) == ("http://a.example", office.clock.at + pause, 2)
+        assert office.told == []
+        assert not office.desk.waits_for("a.example")
+        office.put_off.clear()
+        office.clock.at = until
+    office.answer(office.fetch(), trouble if back is None else answer(), "User-agent: *\nDisallow: /page")
+    assert (len(office.told), office.put_off) == (1, [])
+    assert isinstance(asked := office.ask(), Bar)
+    assert (asked.reason == "robots_disallowed") is (back is not None)
+
+
+def test_a_file_that_was_never_there_is_not_waited_for(office: Office) -> None:
+    office.answer(office.fetch(), answer(500))
+    assert (len(office.told), office.put_off) == (1, [])
+    office.clock.at += 7200
+    office.answer(office.fetch(), answer(500))
+    assert (len(office.told), office.put_off) == (2, [])
