@@ -14,7 +14,7 @@ from linkcrawl.frontier.surroundings import Surroundings
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Order
 from linkcrawl.politeness.pace import Delay, Event, Pace, Terms, Wait
-from linkcrawl.politeness.pace_memory import GATE, handed_out, joined, pace_from_row, restarted, unblocked
+from linkcrawl.politeness.pace_memory import GATE, joined, pace_from_row, restarted, unblocked
 from linkcrawl.politeness.pacing import considered, counted, delay, note, ready_at, required
 from linkcrawl.politeness.policy import Applied, Clock
 from linkcrawl.politeness.signals import answer_of
@@ -247,14 +247,15 @@ class Gatekeeper:
 
     def handed_out(self, gate: str) -> None:
         """A request is on its way: people who look should see it."""
-        pace = self._paces[gate] = handed_out(self.pace(gate), self._session.now())
-        self._session.hosts.change(gate, pace=pace)
+        hosts = self._session.hosts
+        if not isinstance(hosts.get(gate).pace, Pace):
+            hosts.change(gate, pace=self.pace(gate))
+        hosts.asked(gate, self._session.now())
 
     def ended(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Ended:
         """Take note of what came of a request; `cost`: how many delays it is worth."""
-        now = self._session.now()  # not the outcome's own wall clock, which may be set right meanwhile
-        answer = answer_of(evolve(outcome, ended_at=now), cost)
-        pace, events = note(self.pace(gate.name), self.terms(gate.name), answer)
+        now = self._session.now()
+        pace, events = note(self.pace(gate.name), self.terms(gate.name), answer_of(outcome, now, cost))
         self._paces[gate.name] = pace
         answered, hosts = outcome.status is not None, self._session.hosts
         if host == gate.name:

@@ -20,6 +20,7 @@ class HostBook:
     def __init__(self, memories: Iterable[HostMemory] = ()):
         self._memories = {memory.host: memory for memory in memories}
         self._changed: set[str] = set()
+        self._asked: dict[str, float] = {}  # apart from Paces, which are made anew whenever something in them changes
         #: Whether what is remembered of a host is this crawl's to store; workers of a cluster leave some to others.
         self.owned: Callable[[str], bool] = lambda host: True
 
@@ -32,11 +33,17 @@ class HostBook:
         self._memories[host] = evolve(self.get(host), **changes)
         self._changed.add(host)
 
+    def asked(self, gate: str, at: float) -> None:
+        """A request has been handed out at a gate whose Pace is known here."""
+        self._asked[gate] = at
+        self._changed.add(gate)
+
     def load(self, memories: Iterable[HostMemory]) -> None:
         """Take in what the store remembers, in place of what is known here."""
         for memory in memories:
             self._memories[memory.host] = memory
             self._changed.discard(memory.host)
+            self._asked.pop(memory.host, None)
 
     def take_changed(self) -> list[HostMemory]:
         """The memories changed since the last call that are ours to store, ready for the store."""
@@ -47,10 +54,12 @@ class HostBook:
         """The store has not taken what `take_changed` gave: it is to be stored with the next."""
         self._changed.update(memory.host for memory in memories)
 
-    @staticmethod
-    def _row(memory: HostMemory) -> HostMemory:
+    def _row(self, memory: HostMemory) -> HostMemory:
         """A gate's Pace changes with every request; it is made a row only when it is stored."""
-        return evolve(memory, pace=memory.pace.to_row()) if isinstance(memory.pace, Pace) else memory
+        if not isinstance(memory.pace, Pace):
+            return memory
+        asked_at = self._asked.get(memory.host, memory.pace.asked_at)
+        return evolve(memory, pace=memory.pace.to_row() | {"asked_at": asked_at})
 
     def __iter__(self) -> Iterator[HostMemory]:
         return iter(self._memories.values())

@@ -32,11 +32,6 @@ def unblocked(pace: Pace) -> Pace:
     return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
 
 
-def handed_out(pace: Pace, now: float) -> Pace:
-    """The pace when a request is on its way."""
-    return evolve(pace, asked_at=now)
-
-
 def in_flight(pace: Pace, now: float, longest: float) -> bool:
     """Whether a request is on its way, by what is remembered. None takes longer than `longest` seconds: what began
     before that has ended, or its crawl has."""

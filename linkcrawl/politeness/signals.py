@@ -36,16 +36,17 @@ _PREFIXES = ("ratelimit", "x-ratelimit", "x-rate-limit")
 _LIMITS = frozenset({"ratelimit", *(f"{prefix}-remaining" for prefix in _PREFIXES)})
 
 
-def answer_of(outcome: Outcome, cost: float = 1.0) -> Answer:
-    """What pacing takes note of in the outcome of a request; `cost` is the request's, in delays."""
+def answer_of(outcome: Outcome, ended: float, cost: float) -> Answer:
+    """What pacing takes note of in the outcome of a request. `ended`: when, in Unix seconds; not the outcome's own wall
+    clock, which may be set right meanwhile. `cost` is the request's, in delays."""
     status = outcome.status
     challenged = status is not None and is_challenge(status, outcome.headers)
     return Answer(
-        ended=outcome.ended_at,
+        ended=ended,
         kind=_kind(outcome, challenged),
         refused=challenged or status in REFUSED,
         latency=None if outcome.duration_ms is None else outcome.duration_ms / 1000,
-        retry_at=retry_at(status, outcome.headers, outcome.ended_at),
+        retry_at=retry_at(status, outcome.headers, ended),
         cost=cost,
     )
 

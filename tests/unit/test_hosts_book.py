@@ -52,6 +52,19 @@ def test_changes_are_handed_over_once_as_rows() -> None:
     assert [memory.host for memory in book.take_changed()] == ["b"]
 
 
+def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:
+    book = HostBook()
+    book.change("a", pace=Pace(back_off=2.0, asked_at=T0))
+    book.take_changed()
+    book.asked("a", T0 + 5)
+    book.change("a", pace=Pace(back_off=3.0, asked_at=T0))
+    (memory,) = book.take_changed()
+    assert memory.pace == Pace(back_off=3.0, asked_at=T0 + 5).to_row()
+    book.load([HostMemory(host="a", pace=Pace(asked_at=T0 + 9).to_row())])
+    book.change("a", pace=Pace(asked_at=T0 + 9))
+    assert [memory.pace["asked_at"] for memory in book.take_changed()] == [T0 + 9], "another worker's since"
+
+
 def test_what_the_store_has_not_taken_is_handed_over_again_as_it_is_by_then() -> None:
     book = HostBook()
     book.change("a", last_end=T0)

@@ -164,7 +164,7 @@ def test_any_text_is_read(name: str, value: str) -> None:
     ],
 )
 def test_what_an_outcome_means(end: Outcome, kind: Kind, refused: bool) -> None:
-    answer = answer_of(end, cost=2.0)
+    answer = answer_of(end, end.ended_at, cost=2.0)
     assert (answer.kind, answer.refused, answer.latency, answer.cost) == (kind, refused, 1.0, 2.0)
     assert (answer.ended, answer.retry_at) == (NOW, None)
 
