@@ -78,16 +78,12 @@ class Running:
         """Until it ends; after `limit` seconds it is killed and the test fails."""
         deadline = time.monotonic() + limit
         peak = 0
-        while True:
-            pid, status = os.waitpid(self.process.pid, os.WNOHANG)
-            if pid:
-                break
+        while not self.ended:
             peak = max(peak, _peak(self.process.pid))
             if time.monotonic() > deadline:
                 self.kill()
                 raise AssertionError(f"the crawl did not end within {limit:g} s:\n{self.stderr[-3000:]}")
             time.sleep(0.02)
-        self.process.returncode = os.waitstatus_to_exitcode(status)
         return Crawl(
             status=self.process.returncode,
             stdout=self._out.read_text(errors="replace"),

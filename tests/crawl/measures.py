@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from linkcrawl.politeness.audit import Line
+from linkcrawl.politeness.proof import read_lines
+from tests.crawl.harness import Crawler
 from tests.site.client import Request
 
 #: Seconds that a clock may be read late on a busy machine.
 LATE = 0.005
+#: Seconds by which gaps of a log may be short, whose times are rounded to a tenth of a millisecond.
+ROUNDED = 0.001
 
 
 def by_host(requests: Iterable[Request]) -> dict[str, list[Request]]:
@@ -38,6 +43,17 @@ def overlapping(requests: Iterable[Request]) -> list[tuple[Request, Request]]:
     """Requests that came before the one before had ended. Where the client gave up, the server learns of it a little
     later: a tenth of a second is let pass."""
     return [(first, second) for first, second in successive(requests) if second.started < first.ended - 0.1]
+
+
+def sent(crawler: Crawler, judged: Callable[[Line], bool]) -> list[float]:
+    """When these requests were sent, by the crawl's own log. Gaps between hosts are judged by it: over connections of
+    their own, a busy server may see the earlier of two late, and is only good for half of a gap."""
+    return sorted(line.sent for line in read_lines([crawler.folder / "audit.jsonl"]) if judged(line))
+
+
+def smallest(moments: Iterable[float]) -> float:
+    """The smallest gap between moments that follow each other."""
+    return min(after - before for before, after in pairwise(moments))
 
 
 def pages(requests: Iterable[Request]) -> list[Request]:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from linkcrawl.politeness.proof import Proof, read_lines
 from tests.crawl.harness import SETTINGS, Crawl, Crawler, environment
-from tests.crawl.measures import LATE, by_host, overlapping, pages
+from tests.crawl.measures import LATE, ROUNDED, by_host, overlapping, pages, sent, smallest
 from tests.site.client import Request, RunningSite, running_site
 from tests.site.manners import BASE, CAPACITY, GROUPED, SPREAD, WELL, degraded, grouped, spread, where
 
@@ -206,10 +206,10 @@ def test_a_clock_of_collections_spaces_checks_over_all_their_hosts(scene: Scene)
     """Two collections under one group rule: one clock, from start to start of two checks, as they were sent. They go
     over connections of their own, so that a busy server may see the earlier one late: it sees half of the delay."""
     mine = [request for request in pages(scene.requests) if request.host.startswith("127.63.")]
-    sent = sorted(line.sent for line in read_lines([scene.crawler.folder / "audit.jsonl"]) if line.clocks)
-    assert len(mine) == len(sent) == 3 * SPREAD
-    assert min(after - before for before, after in pairwise(sent)) >= 0.6 - 0.001
-    assert all(told <= request.started + 0.001 for told, request in zip(sent, mine, strict=True))
+    told = sent(scene.crawler, lambda line: bool(line.clocks))
+    assert len(mine) == len(told) == 3 * SPREAD
+    assert smallest(told) >= 0.6 - ROUNDED
+    assert all(moment <= request.started + ROUNDED for moment, request in zip(told, mine, strict=True))
     assert min(gaps(mine)) >= 0.6 / 2
 
 
@@ -364,7 +364,6 @@ def test_the_audit_proves_it(scene: Scene) -> None:
     }
     assert len(lines) >= len(scene.requests)
     # What servers ask for by themselves is held against the times as delays are.
-    longest = {line.host.rpartition(":")[0]: line for line in sorted(lines, key=lambda line: line.required)}
     for name, seconds in (("retry-seconds", 3), ("retry-date", 3), ("ratelimit", 3)):
-        line = longest[where(name)]
-        assert (line.origin, line.required >= seconds - 0.01) == ("Retry-After or RateLimit", True), name
+        assert max(line.required for line in lines if line.host.startswith(f"{where(name)}:")) >= seconds - 0.01, name
+    assert "Retry-After or RateLimit" in {line.origin for line in lines}  # of some the back-off may be longer

@@ -58,6 +58,8 @@ class Site:
     async def listen(self, host: Host, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Accept connections for this host; port 0 means any. The port that it is."""
         listener = socket.create_server((host.address, port), backlog=512)
+        # What is sent is counted, so little of it may lie about unread; connections inherit it.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**17)
         port = int(listener.getsockname()[1])
         loop = asyncio.get_running_loop()
         self._servers.append(await loop.create_server(lambda: self._connection(host, port), sock=listener, ssl=tls))
