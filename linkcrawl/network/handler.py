@@ -11,7 +11,7 @@ import ipaddress
 import resource
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +36,9 @@ from linkcrawl.urls import BAD_PORTS
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+
+# A host answers from the same address again and again.
+_ip_address = lru_cache(maxsize=10_000)(ipaddress.ip_address)
 
 
 class RequestFailed(DownloadFailedError):
@@ -105,7 +108,7 @@ class CheckDownloadHandler:
             body=result.body,
             flags=["dataloss"] if result.broken else None,
             request=request,
-            ip_address=ipaddress.ip_address(trip.ip) if trip.ip else None,
+            ip_address=_ip_address(trip.ip) if trip.ip else None,
             protocol=f"HTTP/{result.head.version}",
         )
 
