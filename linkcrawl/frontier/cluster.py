@@ -8,22 +8,24 @@ session is over forgets everything that it held, for another may hold it now; in
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 import redis
+from attrs import evolve
 from scrapy.http import Request
 
+from linkcrawl.frontier.cluster_agreement import Agreement
 from linkcrawl.frontier.cluster_clocks import Grants
+from linkcrawl.frontier.cluster_flying import Flying
 from linkcrawl.frontier.cluster_gates import Leases
 from linkcrawl.frontier.cluster_hops import Resume, Travels
-from linkcrawl.frontier.cluster_ledger import Beat, Lost
+from linkcrawl.frontier.cluster_ledger import Beat, Hop, Lost
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.placing import Placed
 from linkcrawl.frontier.workbench import Lane
@@ -40,8 +42,6 @@ SOON = 0.02
 LOOK, REPEAT = 2.0, 60.0
 #: Seconds without work anywhere, as all workers say, after which there is none.
 QUIET = 4 * BEAT
-#: Seconds that what is in flight waits to be told to Redis together with others.
-GATHER = 0.02
 #: Sessions that may die over a link until it is parked.
 DEATHS = 3
 
@@ -49,7 +49,7 @@ DEATHS = 3
 class Cluster:
     """Runs beside the scheduler, on its parts. `pending`: whether the scheduler has something to wait for by itself.
     `drop`: lets go of what the scheduler keeps, and gives the requests in flight. `resume`: the request that a check
-    comes to next. `give_up`: ends the crawl without Redis."""
+    comes to next. `take_aside`: the requests that wait outside of gates. `give_up`: ends the crawl without Redis."""
 
     def __init__(
         self,
@@ -58,30 +58,31 @@ class Cluster:
         pending: Callable[[], bool],
         drop: Callable[[], list[Request]],
         resume: Resume,
+        take_aside: Callable[[], list[Request]],
         give_up: Callable[[], None],
     ):
         self._parts = parts
         self._session, self._ledger = parts.session, parts.ledger
         self._pending = pending
-        self._drop = drop
+        self._drop, self._take_aside = drop, take_aside
         self._give_up = give_up
         self._resume = resume
         self.travels = Travels(parts)
         self.leases = Leases(parts, self.travels, self._arrive)
-        self.clocks = Grants(parts, self._spawn)
+        self.clocks = Grants(parts, self._spawn, self.leases.feeds)
+        self.leases.is_asking = self.clocks.is_asking
+        self._agreement = Agreement(parts.session)
         self.beat: Beat | None = None
         self._joined = False
         self._away_since: float | None = None
-        self._told = float("-inf")
-        self._looked = float("-inf")
-        self._nothing_left = False
-        self._has_looked = False
+        self._told = self._looked = float("-inf")
+        self._nothing_left = self._has_looked = False
         self._quiet_since: float | None = None
-        self._flying: dict[str, str] = {}
+        self._flying = Flying(parts.ledger, self._spawn)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        #: Sessions that were lost.
-        self.losses = 0
+        #: Sessions that were lost, and when the last of them was (Unix seconds).
+        self.losses, self.lost_at = 0, float("-inf")
 
     # What the scheduler asks.
 
@@ -109,10 +110,12 @@ class Cluster:
             return True
         if task.meta.setdefault("epoch", self._session.epoch) != self._session.epoch:
             return True
-        if self.leases.has(gate):
+        if self.leases.feeds(gate):
             return False
         if "check" in task.meta:
             self.travels.send(task, gate)
+        elif self.leases.has(gate) and "robots" not in task.meta:
+            return False
         else:
             self.leases.want(gate, placed)
         return True
@@ -123,14 +126,13 @@ class Cluster:
 
     async def locate(self, host: str) -> None:
         """Have the gate of a host settled, as soon as Redis can be asked."""
-        epoch = self._session.epoch
-        while epoch == self._session.epoch:
-            try:
-                await self.leases.places.locate([host])
-                await self.leases.adopt(host)
-                return
-            except (Lost, redis.RedisError):
-                await asyncio.sleep(BEAT)
+        while True:
+            with suppress(Lost, redis.RedisError):
+                if self._joined:  # else what the generation of before says may not hold any more
+                    await self.leases.places.locate([host])
+                    await self.leases.adopt(host)
+                    return
+            await asyncio.sleep(BEAT)
 
     def handed_out(self, gate: str, request: Request) -> None:
         """A request goes out: should it be our last, the next holder knows over what."""
@@ -138,13 +140,15 @@ class Cluster:
         request.meta["may_send"] = self.holds
         link = request.meta.get("link")
         if link is not None:
-            if not self._flying:
-                asyncio.get_running_loop().call_later(GATHER, self._spawn, self._tell_flying)
-            self._flying[gate] = str(link.id)
+            self._flying.note(gate, link.id)
 
     def regroup(self) -> None:
         """Policies have changed, and with them perhaps which hosts share a gate: give all gates back, and take anew."""
+        if self.beat is not None:
+            self.beat = evolve(self.beat, agreed=False)  # until all others have read them, and given back their gates
         self.leases.close_all()
+        for request in self._take_aside():
+            self.leases.pass_on(request)
 
     # Its life.
 
@@ -196,24 +200,24 @@ class Cluster:
 
     async def _live(self) -> None:
         """Renew the session, or begin one; and take what others have for us."""
-        policies = hashlib.blake2b(repr(self._session.policies.rules).encode(), digest_size=8).hexdigest()
+        policies = self._agreement.say(is_regrouping=self.leases.is_regrouping)
         if not self._joined:
             about = {"host": socket.gethostname(), "pid": os.getpid(), "since": self._session.now()}
             await self._ledger.join(about, policies)
             self._joined = True
-        self.beat = await self._ledger.beat(busy=self._is_busy(), load=self.leases.load, policies=policies)
+        beat = await self._ledger.beat(busy=self._is_busy(), load=self.leases.load, policies=policies)
+        self.beat = self._agreement.hear(beat)
         if self._away_since is not None:
             logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
             self._away_since, self._told = None, float("-inf")
-        if not self.beat.agreed and self._session.now() - self._told > REPEAT:
-            self._told = self._session.now()
-            logger.warning("Workers have different policies: no gate changes hands until all have read the same file")
         self.leases.ring(self.beat.bells)
 
     async def _round(self) -> None:
         if not self._joined or self.beat is None:
             return
         beat, now = self.beat, self._session.now()
+        self.clocks.give_back_unused()
+        await self._arrive(())
         await self.travels.tell_ended()
         await self.leases.answer_bells()
         await self.leases.give(beat)
@@ -228,7 +232,9 @@ class Cluster:
         """Whether a crawl that is not continuous may end: everybody has been without work for a while (a word of theirs
         may be on its way), and another look finds none."""
         now = self._session.now()
-        if self._session.arguments.continuous or self._is_busy() or beat.busy:
+        # While policies differ gates lie idle: others are about to read the file, or never will.
+        differ = not beat.agreed and not self._agreement.differ_for(self._session.config.patience)
+        if self._session.arguments.continuous or self._is_busy() or beat.busy or differ:
             self._nothing_left, self._quiet_since = False, None
             return
         if self._quiet_since is None:
@@ -236,7 +242,7 @@ class Cluster:
         if not self._nothing_left and (beat.others == 0 or now - self._quiet_since > QUIET):
             await self._parts.feeder.look_now()
             await self.leases.take(beat, all_of_them=True)
-            self._nothing_left = not self._is_busy()
+            self._nothing_left = not self._is_busy() and not self.leases.is_shut
             self._session.nudge()
 
     def _is_busy(self) -> bool:
@@ -248,6 +254,7 @@ class Cluster:
     def _lose(self, why: str) -> None:
         """Everything that was held is dropped; what is in flight is cut off."""
         self._joined, self.beat = False, None
+        self.lost_at = self._session.now() + min(0.0, self._ledger.deadline - time.monotonic())
         self._session.epoch += 1
         self.losses += 1
         logger.error("The leases of this worker are over (%s): what it held is left to others", why)
@@ -278,16 +285,13 @@ class Cluster:
         if now - self._away_since > self._session.config.patience:
             self._give_up()
 
-    async def _arrive(self, hops: list[str]) -> None:
-        """Checks of others whose next hop is ours."""
-        for request in await self.travels.receive(hops, self._resume):
-            self._parts.offer(Placed(task=request, lane=Lane.HOP))
-        self._session.nudge()
-
-    async def _tell_flying(self) -> None:
-        flying, self._flying = self._flying, {}
-        if flying:
-            await self._ledger.flying(flying)
+    async def _arrive(self, hops: Iterable[Hop]) -> None:
+        """Checks of others whose next hop is ours; and those that arrived before and could not be taken in."""
+        self.travels.arrive(hops)
+        while self.travels.has_arriving:
+            for request in await self.travels.take_in(self._resume):
+                self._parts.place(request, Lane.HOP)
+            self._session.nudge()
 
     def _spawn(self, do: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._try(do))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import redis
+from attrs import frozen
 
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.placing import Task
@@ -12,57 +18,116 @@ from linkcrawl.politeness.policy import Clock
 
 #: Seconds that a gate is put off while Redis is asked for it: it comes back with the answer.
 HOUR = 3600.0
+#: Seconds between two tries to say what came of a grant while Redis is away, and until one that has not been used is
+#: given back: nobody else may begin a check of the collection meanwhile.
+RETRY, UNUSED = 0.5, 3.0
+
+
+@frozen
+class Grant:
+    """Leave to begin a check. `clocks`: names and delays in seconds; `at`: Unix seconds."""
+
+    name: str
+    clocks: tuple[Clock, ...]
+    at: float
 
 
 class Grants:
-    """`spawn` runs something beside; what it raises is dealt with there."""
+    """`spawn` runs something beside, and deals with what it raises. `feeds`: whether checks may begin in a gate."""
 
-    def __init__(self, parts: Parts, spawn: Callable[[Callable[[], Awaitable[None]]], None]):
+    def __init__(
+        self,
+        parts: Parts,
+        spawn: Callable[[Callable[[], Awaitable[None]]], None],
+        feeds: Callable[[str], bool],
+    ):
         self._parts = parts
+        self._session, self._ledger = parts.session, parts.ledger
         self._spawn = spawn
-        self._granted: set[int | str] = set()
+        self._feeds = feeds
+        self._granted: dict[int | str, Grant] = {}  # by link, those not used yet
+        self._used: dict[int | str, Grant] = {}
+        self._asking: Counter[str] = Counter()
 
     def clear(self) -> None:
         """What was granted is void."""
         self._granted.clear()
+        self._used.clear()
+        self._asking.clear()
+
+    def is_asking(self, gate: str) -> bool:
+        """Whether a task of the gate is not in it, because Redis is asked for it."""
+        return self._asking[gate] > 0
 
     def asks(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...]) -> bool:
         """Whether the first request of a check has to wait for a word of Redis that it may clear its clocks; its gate
         waits with it."""
-        link = task if isinstance(task, DueLink) else task.meta["link"]
-        if link.id in self._granted:
-            self._granted.discard(link.id)
+        grant = self._granted.pop(_link(task), None)
+        if grant is not None:
+            self._used[_link(task)] = grant
             return False
-        opens, gate.wake = gate.wake, self._parts.session.now() + HOUR
-        self._spawn(lambda: self._ask(gate, task, lane, clocks, opens))
+        opens, gate.wake = gate.wake, self._session.now() + HOUR
+        self._asking[gate.name] += 1
+        wish = Grant(uuid4().hex, clocks, self._session.now())
+        self._spawn(lambda: self._ask(gate, task, lane, wish, opens))
         return True
 
-    def struck(self, clocks: tuple[tuple[str, float], ...], *, begun: bool) -> None:
-        """A check that was granted has been sent; or it isn't for now, and others may."""
-        now = self._parts.session.now()
-        self._spawn(lambda: self._parts.ledger.struck(clocks, now, begun=begun))
+    def struck(self, link_id: int | str, *, begun: bool) -> None:
+        """A check that was granted has been sent; or it isn't for now, and others may. Any other: nothing is done."""
+        grant = self._used.pop(link_id, None)
+        if grant is not None:
+            self._tell(grant, begun=begun)
 
-    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], opens: float) -> None:
-        epoch, now = self._parts.session.epoch, self._parts.session.now()
-        wait: float | None = None
+    def give_back_unused(self) -> None:
+        """What was granted for checks that do not begin after all (their gate is another's, rules have changed)."""
+        now = self._session.now()
+        for link, grant in list(self._granted.items()):
+            if now - grant.at > UNUSED:
+                del self._granted[link]
+                self._tell(grant, begun=False)
+
+    def _tell(self, grant: Grant, *, begun: bool) -> None:
+        epoch = self._session.epoch
+        self._spawn(lambda: self._strike(grant, begun, epoch))
+
+    async def _strike(self, grant: Grant, begun: bool, epoch: int) -> None:
+        clocks = [(clock.name, clock.delay) for clock in grant.clocks]
+        while epoch == self._session.epoch:
+            try:
+                await self._ledger.struck(clocks, grant.name, grant.at, begun=begun)
+            except redis.RedisError:  # unsaid, nobody else could begin a check of the collection
+                await asyncio.sleep(RETRY)
+            else:
+                return
+
+    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, wish: Grant, opens: float) -> None:
+        epoch, wait = self._session.epoch, None
         try:
-            asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in clocks]
-            wait = await self._parts.ledger.grant(asked, now)
+            asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in wish.clocks]
+            wait = await self._ledger.grant(asked, wish.name, wish.at)
         finally:
-            if epoch == self._parts.session.epoch:
-                self._answered(gate, task, lane, clocks, wait)
+            if epoch == self._session.epoch:
+                self._asking[gate.name] -= 1
+                self._answered(gate, task, lane, wish, wait)
                 self._parts.bench.retime(gate, opens)
-                self._parts.session.nudge()
+                self._session.nudge()
 
-    def _answered(
-        self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...], wait: float | None
-    ) -> None:
+    def _answered(self, gate: Gate[Task], task: Task, lane: Lane, wish: Grant, wait: float | None) -> None:
+        is_left = isinstance(task, DueLink) and not self._feeds(gate.name)  # it stays due, and is not out any more
+        if wait is None or (wait == 0 and is_left):  # what is not known may have been granted
+            self._tell(wish, begun=False)
+        if is_left:
+            return
         names: tuple[str, ...] = ()
         if wait == 0:
-            self._granted.add(task.id if isinstance(task, DueLink) else task.meta["link"].id)
+            self._granted[_link(task)] = wish
         else:
-            names = tuple(clock.name for clock in clocks)
-            opens = self._parts.session.now() + (1.0 if wait is None else wait)
-            for clock in clocks:
+            names = tuple(clock.name for clock in wish.clocks)
+            opens = self._session.now() + (1.0 if wait is None else wait)
+            for clock in wish.clocks:
                 self._parts.bench.set_clock(clock.name, clock.delay, opens)
         self._parts.bench.offer(gate, task, lane=lane, clocks=names, first=True)
+
+
+def _link(task: Task) -> int | str:
+    return task.id if isinstance(task, DueLink) else task.meta["link"].id

@@ -1,17 +1,24 @@
-"""Which gates a worker leases: fair shares of those with work, taken from Redis, fed from the store, given back."""
+"""Which gates a worker leases: fair shares of those with work, taken from Redis, fed from the store, given back.
+
+The file is longer than others because a gate's way (taken, opened, closed, given back) is one state, and every step of
+it may fail between Redis and the store: a gate that Redis has given and that is not known here would be nobody's.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+import redis
 from attrs import define, field
 from scrapy.http import Request
 
 from linkcrawl.frontier.cluster_candidates import AT_ONCE, Candidates
+from linkcrawl.frontier.cluster_handover import Handover, Wants
 from linkcrawl.frontier.cluster_hops import Travels
-from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
+from linkcrawl.frontier.cluster_ledger import Beat, Given, Hop, Taken
 from linkcrawl.frontier.cluster_memory import bring
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.cluster_places import Places
@@ -34,7 +41,7 @@ class Lease:
 class Leases:
     """This worker's gates. `arrive` takes over checks whose next hop is ours."""
 
-    def __init__(self, parts: Parts, travels: Travels, arrive: Callable[[list[str]], Awaitable[None]]):
+    def __init__(self, parts: Parts, travels: Travels, arrive: Callable[[Iterable[Hop]], Awaitable[None]]):
         self._parts = parts
         self._session, self._ledger, self._bench, self._keeper = parts.session, parts.ledger, parts.bench, parts.keeper
         self._queue, self._feeder, self._desk = parts.queue, parts.feeder, parts.desk
@@ -44,11 +51,17 @@ class Leases:
         self._candidates = Candidates(parts, lambda host: host in self._gate_of)
         self._leases: dict[str, Lease] = {}
         self._gate_of: dict[str, str] = {}
-        self._closing: set[str] = set()
+        self._closing: dict[str, float] = {}  # since when
+        self._regrouping: set[str] = set()
         self._leaving: dict[str, Given] = {}
         self._parting: set[str] = set()  # hosts of gates that are leaving
-        self._wants: dict[str, list[Placed]] = {}
+        self._wants = Wants(parts)
+        self._handover = Handover(parts, travels, self._wants)
         self._bells: set[str] = set()
+        #: Whether Redis is asked for a task of a gate: it is not idle then.
+        self.is_asking: Callable[[str], bool] = lambda gate: False
+        #: Whether leases of before Redis was restarted may still be used, as the last round has seen it.
+        self.is_shut = False
         self._opening = 0
         self._pace = Pace()
         #: Gates of ours with work, as the last round has seen them.
@@ -80,28 +93,48 @@ class Leases:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a gate is about to come or go."""
-        return bool(self._wants or self._leaving or self._opening or self._closing)
+        """Whether a gate is about to come or go, and a crawl that ends waits for it."""
+        now, patience = self._session.now(), self._session.config.patience
+        closing = any(now - since < patience for since in self._closing.values())
+        return bool(self._wants.may_come or self._leaving or self._opening or closing)
+
+    @property
+    def is_regrouping(self) -> bool:
+        """Whether a gate of policies of before is still ours: by the new ones its hosts may be in another's."""
+        self._regrouping = {name for name in self._regrouping if name in self._leases or name in self._leaving}
+        return bool(self._regrouping)
 
     def has_room(self, beat: Beat) -> bool:
         """Whether gates are known that may be free, and are our share."""
-        return bool(self._candidates) and beat.agreed and self._candidates.room(beat, len(self._leases)) > 0
+        if not self._candidates or self._queue.spent or not beat.agreed or self.is_shut:
+            return False
+        return self._candidates.room(beat, len(self._leases)) > 0
 
     def __len__(self) -> int:
         return len(self._leases)
 
     def want(self, gate: str, placed: Placed) -> None:
         """A task that can't be passed on (robots.txt that redirects there) needs the gate itself."""
-        self._wants.setdefault(gate, []).append(placed)
+        if isinstance(placed.task, Request) and "robots" in placed.task.meta and (self.has(gate) or self.is_regrouping):
+            self._handover.give_up(placed.task)  # it would wait for what waits for it
+        else:
+            self._wants.add(gate, placed)
 
     def ring(self, gates: Iterable[str]) -> None:
         """Others have something for these gates."""
         self._bells.update(gates)
 
     def close_all(self) -> None:
-        """Begin no more checks; each gate goes back when what it is at is done."""
+        """Policies have changed: begin no more checks, and pass on those that wait. Each gate goes back when what is in
+        flight there has ended."""
+        self._regrouping.update(self._leases)
+        self._handover.start_over()
         for name in self._leases:
             self._close(name)
+
+    def pass_on(self, request: Request) -> None:
+        """Pass a request on to whoever leases its gate."""
+        self._handover.pass_on(request)
 
     def clear(self) -> None:
         """All are lost."""
@@ -110,6 +143,7 @@ class Leases:
         self._leases.clear()
         self._gate_of.clear()
         self._closing.clear()
+        self._regrouping.clear()
         self._leaving.clear()
         self._wants.clear()
         self._bells.clear()
@@ -122,10 +156,13 @@ class Leases:
 
     async def take(self, beat: Beat, *, all_of_them: bool = False) -> None:
         """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work."""
-        if not beat.agreed:
+        self.is_shut = False
+        if not beat.agreed or self.is_regrouping:
             return
         self._candidates.renew()
         room = len(self._candidates) if all_of_them else self._candidates.room(beat, self.load)
+        if self._queue.spent:
+            room = 0
         await self._take_wanted()
         gates: dict[str, set[str]] = defaultdict(set)
         epoch = self._session.epoch
@@ -160,35 +197,49 @@ class Leases:
         return []
 
     async def _take_wanted(self) -> None:
-        for gate, waiting in list(self._wants.items()):
+        for gate, waiting in self._wants.items():
             if gate in self._leases:
                 taken = True
             else:
-                (answer,) = await self._ledger.take([(gate, 0.0)], wanted=True)
+                (answer,) = await self._ask([(gate, 0.0)], wanted=True)
                 taken = answer.standing == "taken"
                 if taken:
                     await self._open({gate: {host_of(placed.task) for placed in waiting}}, {gate: answer})
             if taken:
-                for placed in self._wants.pop(gate, ()):
+                for placed in self._wants.pop(gate):
                     self._offer(placed)
+
+    async def _ask(self, gates: list[tuple[str, float]], *, wanted: bool = False) -> list[Taken]:
+        """Ask Redis for gates. One that is ours and isn't open here is given back: an answer of Redis was lost."""
+        try:
+            answers = await self._ledger.take(gates, wanted=wanted)
+        except (redis.RedisError, OSError):
+            self._give_back(name for name, _ in gates)
+            raise
+        self._give_back(name for (name, _), answer in zip(gates, answers, strict=True) if answer.standing == "mine")
+        return answers
+
+    def _give_back(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._leases:
+                self._leaving.setdefault(name, Given(gate=name, wait=None, done=False))
 
     async def _take(self, gates: Mapping[str, set[str]]) -> None:
         names = list(gates)
         if not names:
             return
         epoch = self._session.epoch
-        given = await self._ledger.take([(name, self._candidates.seen_at) for name in names])
+        given = await self._ask([(name, self._candidates.seen_at) for name in names])
         if epoch != self._session.epoch:
             return
         answers = dict(zip(names, given, strict=True))
         for name, answer in answers.items():
-            if answer.standing == "held":
+            self.is_shut |= answer.standing == "shut"
+            if answer.standing in ("held", "shut"):
                 self._candidates.are_held(gates[name])
             elif answer.standing == "empty":
                 for host in gates[name]:
                     self._queue.hosts[host].due = 0
-            elif answer.standing == "mine" and name not in self._leases:  # it was never opened, for a fault of ours
-                self._leaving.setdefault(name, Given(gate=name, wait=None, done=False))
         taken = {name: answer for name, answer in answers.items() if answer.standing == "taken"}
         await self._open({name: gates[name] for name in taken}, taken)
 
@@ -202,7 +253,7 @@ class Leases:
                 return
             for name, answer in taken.items():
                 self._enter(name, hosts[name], answer)
-            await self._arrive([hop for answer in taken.values() for hop in answer.hops])
+            await self._arrive(Hop(gate=name, text=text) for name, answer in taken.items() for text in answer.hops)
         finally:
             self._opening -= 1
         self._session.nudge()
@@ -242,14 +293,19 @@ class Leases:
 
     async def answer_bells(self) -> None:
         """Fetch the hops that wait for gates of ours, and let go of those that others need."""
-        bells = [gate for gate in self._bells if gate in self._leases]
-        self._bells.clear()
+        bells = set(self._bells)
         if not bells:
             return
-        hops, wanted = await self._ledger.collect([gate for gate in bells if gate not in self._closing])
-        for gate in wanted:
-            self._close(gate)
-        await self._arrive(hops)
+        hops, wanted = await self._ledger.collect(sorted(bells))
+        self._bells -= bells
+        for gate, comes_before_us in wanted.items():
+            if gate not in self._leases:
+                continue
+            if gate not in self._closing:
+                self._close(gate)
+            if comes_before_us:  # else each would wait for what the other has
+                self._handover.give_way(self._leases[gate].hosts)
+        await self._arrive(hop for hop in hops if self.feeds(hop.gate))
 
     async def give(self, beat: Beat) -> None:
         """Give back what has nothing to do, and what is more than our share."""
@@ -288,18 +344,18 @@ class Leases:
             self._gate_of.pop(host, None)
         self._parting |= lease.hosts
         self._keeper.known -= lease.hosts  # whoever comes there again brings what others have learned
-        self._closing.discard(name)
+        self._closing.pop(name, None)
         if not done:  # if nobody else takes it, we may again
             self._candidates.are_held(host for host in lease.hosts if host in self._queue.hosts)
-        self._leaving[name] = Given(gate=name, wait=gate.wake - self._session.now(), done=done)
+        # What holds by hours and orders the next one knows as well, and it may be over by then.
+        now, paced = self._session.now(), self._keeper.paced(name)
+        longest = now + gate.delay if math.isinf(paced) else max(paced, now + gate.delay)
+        self._leaving[name] = Given(gate=name, wait=min(gate.wake, longest) - now, done=done)
 
     def _close(self, name: str) -> None:
-        """Begin no more checks in a gate. The links in it stay due."""
-        self._closing.add(name)
-        gate = self._bench.gates[name]
-        for lane, task in self._bench.drain(gate):
-            if isinstance(task, Request):
-                self._bench.offer(gate, task, lane=lane)
+        """Begin no more checks in a gate, and pass on those that wait. The links in it stay due."""
+        self._closing.setdefault(name, self._session.now())
+        self._handover.empty(name)
         self._queue.give_back(self._leases[name].hosts, keep=self._travels.keeps())
 
     def _close_surplus(self, beat: Beat) -> None:
@@ -320,11 +376,13 @@ class Leases:
 
     def _is_idle(self, name: str, lease: Lease) -> bool:
         gate: Gate[Task] = self._bench.gates[name]
-        if gate.place is not Place.IDLE or name in self._wants:
+        if gate.place is not Place.IDLE or name in self._wants or self.is_asking(name):
+            return False
+        if self._travels.is_sending_from(name) or self._travels.is_arriving(name):
             return False
         if any(self._desk.waits_for(host) for host in lease.hosts):
             return False
         hosts = [self._queue.hosts[host] for host in lease.hosts if host in self._queue.hosts]
-        if name not in self._closing and not all(queue.drained for queue in hosts):
+        if name not in self._closing and not self._queue.spent and not all(queue.drained for queue in hosts):
             return False
         return not any(self._travels.is_under_way(host) for host in lease.hosts)

@@ -11,7 +11,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import redis
 from scrapy.http import Request
@@ -24,7 +26,7 @@ from linkcrawl.frontier.cluster_check import (
     read_travelling,
     ticket_from_token,
 )
-from linkcrawl.frontier.cluster_ledger import Lost
+from linkcrawl.frontier.cluster_ledger import Hop, Lost
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.items import DueLink
 
@@ -54,7 +56,8 @@ class Travels:
         self._guests: dict[int | str, Ticket] = {}
         self._away: dict[str, Ticket] = {}
         self._ended: list[tuple[str, str]] = []
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], str] = {}  # the home of each
+        self._arriving: dict[Hop, None] = {}
         #: Checks that have come to their end here, or were passed on.
         self.ended = 0
 
@@ -62,6 +65,23 @@ class Travels:
     def is_sending(self) -> bool:
         """Whether a check is on its way to Redis."""
         return bool(self._sending)
+
+    def is_sending_from(self, home: str) -> bool:
+        """Whether one is whose home does not know it to be out."""
+        return home in self._sending.values()
+
+    def is_arriving(self, gate: str) -> bool:
+        """Whether a check at a gate of ours has been seen, and not been taken in."""
+        return any(hop.gate == gate for hop in self._arriving)
+
+    @property
+    def has_arriving(self) -> bool:
+        """Whether any has."""
+        return bool(self._arriving)
+
+    def is_guest(self, link_id: int | str) -> bool:
+        """Whether a check under way here is one of another worker's links."""
+        return link_id in self._guests
 
     @property
     def away(self) -> int:
@@ -95,25 +115,35 @@ class Travels:
         self._let_go(link.id)
         self._feeder.under_way -= 1
         self._away[ticket.token] = ticket
-        hop = Travelling(version=VERSION, ticket=ticket, link=link, check=request.meta["check"]).text()
-        task = asyncio.get_running_loop().create_task(self._send(gate, hop, ticket, self._session.epoch))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        text = Travelling(version=VERSION, ticket=ticket, link=link, check=request.meta["check"]).text()
+        sending = self._send(Hop(gate=gate, text=text), ticket, self._session.epoch)
+        task = asyncio.get_running_loop().create_task(sending)
+        self._sending[task] = home
+        task.add_done_callback(lambda done: self._sending.pop(done, None))
 
-    async def receive(self, hops: Iterable[str], resume: Resume) -> list[Request]:
-        """Take over checks whose next hop is ours; the requests to place. A ticket that has lapsed is not taken: the
-        link has been begun anew."""
-        found = list(self._read(hops))
+    def arrive(self, hops: Iterable[Hop]) -> None:
+        """Checks whose next hop is ours have been seen: they are to be taken in."""
+        self._arriving.update(dict.fromkeys(hops))
+
+    async def take_in(self, resume: Resume) -> list[Request]:
+        """Take over some that have arrived; the requests to place. They are as before where Redis can't be asked. A
+        ticket that has lapsed is not taken: the link has been begun anew."""
+        epoch, part = self._session.epoch, list(islice(self._arriving, AT_ONCE))
+        found = [(hop, each) for hop in part if (each := self._read(hop)) is not None]
+        readable = [hop for hop, _ in found]
+        tickets = [(each.ticket.home, each.ticket.token) for _, each in found]
+        ours = await self._ledger.take_in([*readable, *(hop for hop in part if hop not in readable)], tickets)
+        if epoch != self._session.epoch:
+            return []
+        for hop in part:
+            self._arriving.pop(hop, None)
         requests = []
-        for start in range(0, len(found), AT_ONCE):
-            part = found[start : start + AT_ONCE]
-            out, _ = await self._ledger.out([(each.ticket.home, each.ticket.token) for each in part], [])
-            for each, is_out in zip(part, out, strict=True):
-                if is_out:
-                    self._guests[each.link.id] = each.ticket
-                    self._note(each.link)
-                    self._feeder.under_way += 1
-                    requests.append(resume(each.link, each.check))
+        for (_, each), is_ours in zip(found, ours, strict=True):
+            if is_ours and each.link.id not in self.under_way:
+                self._guests[each.link.id] = each.ticket
+                self._note(each.link)
+                self._feeder.under_way += 1
+                requests.append(resume(each.link, each.check))
         return requests
 
     def expect(self, tokens: Iterable[str], home: str) -> None:
@@ -130,7 +160,7 @@ class Travels:
 
     async def look(self) -> None:
         """Renew the tickets of our guests, and see which of our own have come to their end."""
-        await self._tell_ended()
+        await self.tell_ended()
         guests = [(ticket.home, ticket.token) for ticket in self._guests.values()]
         for start in range(0, len(guests), AT_ONCE):
             await self._ledger.out(guests[start : start + AT_ONCE], [])
@@ -142,15 +172,12 @@ class Travels:
                 if not is_out and self._away.pop(ticket.token, None) is not None:
                     self._queue.forget(ticket.link)
 
-    async def _tell_ended(self) -> None:
-        ended, self._ended = self._ended, []
-        for start in range(0, len(ended), AT_ONCE):
-            await self._ledger.out([], [], ended[start : start + AT_ONCE])
-
     async def tell_ended(self) -> None:
         """Say which guests have their record."""
-        if self._ended:
-            await self._tell_ended()
+        ended = self._ended
+        while part := ended[:AT_ONCE]:
+            await self._ledger.out([], [], part)
+            del ended[: len(part)]
 
     def clear(self) -> None:
         """All is lost: whoever begins these links again, begins anew."""
@@ -160,7 +187,8 @@ class Travels:
         self._by_host.clear()
         self._guests.clear()
         self._away.clear()
-        self._ended.clear()
+        self._ended = []
+        self._arriving.clear()
 
     def _note(self, link: DueLink) -> None:
         self.under_way[link.id] = link.host
@@ -172,17 +200,18 @@ class Travels:
             self._by_host[host] -= 1
             self.ended += 1
 
-    def _read(self, hops: Iterable[str]) -> Iterable[Travelling]:
-        for text in hops:
-            try:
-                yield read_travelling(text)
-            except UnreadableHop as fault:  # its ticket lapses, and the link is begun anew
-                logger.error("A check of another worker is given up: %s", fault)
+    def _read(self, hop: Hop) -> Travelling | None:
+        try:
+            return read_travelling(hop.text)
+        except UnreadableHop as fault:  # its ticket lapses, and the link is begun anew
+            logger.error("A check of another worker is given up: %s", fault)
+            return None
 
-    async def _send(self, gate: str, hop: str, ticket: Ticket, epoch: int) -> None:
+    async def _send(self, hop: Hop, ticket: Ticket, epoch: int) -> None:
+        journey = uuid4().hex
         while self._session.epoch == epoch:
             try:
-                await self._ledger.send(gate, hop, ticket.home, ticket.token)
+                await self._ledger.send(hop, ticket.home, ticket.token, journey)
             except Lost:
                 return
             except redis.RedisError:

@@ -53,11 +53,12 @@ class Beat:
 
 @frozen(kw_only=True)
 class Taken:
-    """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, or `empty`.
+    """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, `empty`, or
+    `shut` (leases of before Redis was restarted may still be used).
 
     `wait`: seconds until it may send by what its last holder said; None where that is unknown. `hops`: checks whose
-    next hop waits for it, as JSON. `out`: tokens of its links' checks that go on elsewhere. `deaths`: by link id, how
-    often a session died over it.
+    next hop waits for it, as JSON; `Ledger.take_in` takes them. `out`: tokens of its links' checks that go on
+    elsewhere. `deaths`: by link id, how often a session died over it.
     """
 
     standing: str
@@ -75,13 +76,20 @@ class Given:
     gate: str
     wait: float | None
     done: bool
-    hops: tuple[str, ...] = ()
-    out: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Hop:
+    """A check (a JSON text) that waits for a gate."""
+
+    gate: str
+    text: str
 
 
 class Ledger:
     """One worker's hand on it. Every method but `join` raises Lost when the session is over, and redis.RedisError
-    when Redis can't be asked."""
+    when Redis can't be asked. Then it may have run all the same, and only its answer be lost: every call may be
+    repeated."""
 
     def __init__(self, client: Redis, lease: float):
         self._client = client
@@ -154,22 +162,32 @@ class Ledger:
 
     async def give(self, gates: Iterable[Given]) -> None:
         """Give gates back."""
-        rows = [(each.gate, _wait(each.wait), each.done, each.hops, each.out) for each in gates]
-        await self._run("give", {"gates": rows, "keep": self._keep})
+        await self._run("give", {"gates": [(each.gate, _wait(each.wait), each.done) for each in gates]})
 
     async def waited_for(self, most: int) -> list[str]:
         """Some of the gates that hops wait for."""
         found = await self._client.srandmember(f"{PREFIX}{self.generation}:hopgates", most)
         return list(map(str, found or ()))
 
-    async def send(self, gate: str, hop: str, home: str, token: str) -> None:
-        """Pass a check on to whoever leases the gate, or will; `home`: the gate of its link."""
-        await self._run("send", {"gate": gate, "hop": hop, "home": home, "token": token, "keep": self._keep})
+    async def send(self, hop: Hop, home: str, token: str, journey: str) -> None:
+        """Pass a check on to whoever leases the gate, or will; `home`: the gate of its link. The same `journey` is gone
+        once, however often it is said."""
+        said = {"gate": hop.gate, "hop": hop.text, "home": home, "token": token, "journey": journey}
+        await self._run("send", {**said, "keep": self._keep})
 
-    async def collect(self, gates: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The hops that wait for gates of ours, and those of the gates that another worker wants."""
+    async def collect(self, gates: Sequence[str]) -> tuple[list[Hop], dict[str, bool]]:
+        """What bells were rung for: the hops that wait for gates of ours, and those of the gates that another worker
+        wants, each with whether that one comes before us where both want something of each other."""
         reply = await self._run("collect", {"gates": gates})
-        return list(reply["hops"]), list(reply["wanted"])
+        return [Hop(gate=gate, text=text) for gate, text in reply["hops"]], dict(reply["wanted"])
+
+    async def take_in(self, hops: Sequence[Hop], tickets: Sequence[tuple[str, str]]) -> list[bool]:
+        """Take hops out of Redis, and renew the tickets (home, token) of the first of them: which of these are ours
+        and still out."""
+        arrived = [(hop.gate, hop.text) for hop in hops]
+        said = {"arrived": arrived, "renewed": tickets, "watched": (), "ended": ()}
+        reply = await self._run("out", said | self._kept)
+        return [here and out for here, out in zip(reply["arrived"], reply["renewed"], strict=False)]
 
     async def out(
         self,
@@ -178,20 +196,21 @@ class Ledger:
         ended: Sequence[tuple[str, str]] = (),
     ) -> tuple[list[bool], list[bool]]:
         """Say which checks (home, token) from elsewhere we work on, and which have ended; ask after ours elsewhere."""
-        said = {"renewed": renewed, "watched": watched, "ended": ended, "keep": self._keep}
-        reply = await self._run("out", said)
+        said = {"arrived": (), "renewed": renewed, "watched": watched, "ended": ended}
+        reply = await self._run("out", said | self._kept)
         return list(reply["renewed"]), list(reply["watched"])
 
-    async def grant(self, clocks: Sequence[tuple[str, float, int]], now: float) -> float:
-        """Ask to start a check that must clear clocks (name, delay, most a day or 0): 0 where it may, else seconds."""
+    async def grant(self, clocks: Sequence[tuple[str, float, int]], grant: str, now: float) -> float:
+        """Ask to start a check that must clear clocks (name, delay, most a day or 0): 0 where it may, else seconds.
+        `grant` names what is asked for."""
         rows = [(name, _ms(delay), most) for name, delay, most in clocks]
-        reply = await self._run("grant", {"clocks": rows, "today": int(now // 86400)})
+        reply = await self._run("grant", {"clocks": rows, "grant": grant, "today": int(now // 86400)})
         return float(reply["wait"]) / 1000
 
-    async def struck(self, clocks: Sequence[tuple[str, float]], now: float, *, begun: bool) -> None:
+    async def struck(self, clocks: Sequence[tuple[str, float]], grant: str, now: float, *, begun: bool) -> None:
         """The check that was granted has begun; or it won't, for now."""
         rows = [(name, _ms(delay)) for name, delay in clocks]
-        await self._run("struck", {"clocks": rows, "begun": begun, "today": int(now // 86400)})
+        await self._run("struck", {"clocks": rows, "grant": grant, "begun": begun, "today": int(now // 86400)})
 
     async def flying(self, links: Mapping[str, str]) -> None:
         """What is in flight, by gate."""
@@ -204,6 +223,10 @@ class Ledger:
     @property
     def _keep(self) -> int:
         return _ms(self._lease * KEEP_LEASES)
+
+    @property
+    def _kept(self) -> dict[str, int]:
+        return {"keep": self._keep}
 
     async def _run(self, script: str, given: Mapping[str, Any]) -> Any:
         began = time.monotonic()
@@ -222,7 +245,7 @@ class Ledger:
         return json.loads(reply)
 
     async def _begin_generation(self) -> None:
-        await self._client.eval(_read("reset.lua"), 1, PREFIX)
+        await self._client.eval(_read("reset.lua"), 1, PREFIX, _ms(self._lease))
         await self._load_scripts()
 
     async def _load_scripts(self) -> None:

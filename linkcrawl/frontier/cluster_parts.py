@@ -12,14 +12,15 @@ from linkcrawl.frontier.feeding import Feeder
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.local import LocalQueue
 from linkcrawl.frontier.placing import Placed, Task
-from linkcrawl.frontier.workbench import Workbench
+from linkcrawl.frontier.workbench import Lane, Workbench
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
 
 
 @frozen(kw_only=True)
 class Parts:
-    """`offer` puts a task into its gate; `remember` stores what is known of hosts."""
+    """`offer` puts a task into its gate, `place` does when its host's address is known; `remember` stores what is known
+    of hosts."""
 
     session: Session
     ledger: Ledger
@@ -30,4 +31,5 @@ class Parts:
     desk: RobotsDesk
     resolver: Resolver
     offer: Callable[[Placed], None]
+    place: Callable[[Task, Lane], None]
     remember: Callable[[], Awaitable[None]]

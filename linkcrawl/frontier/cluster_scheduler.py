@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from scrapy.http import Request
 
-from linkcrawl.check.procedure import Bar
+from linkcrawl.check.procedure import Bar, Check
 from linkcrawl.frontier.cluster import DEATHS, Cluster
 from linkcrawl.frontier.cluster_ledger import Ledger
 from linkcrawl.frontier.cluster_parts import Parts
@@ -43,13 +43,15 @@ class ClusterScheduler(Scheduler):
             desk=self.desk,
             resolver=resolver_of(crawler, session.config.allowed_networks),
             offer=self._placer.offer,
+            place=self._placer.place,
             remember=self.watch.remember,
         )
         self.cluster = Cluster(
             parts,
             pending=self._has_own_work,
             drop=self._drop,
-            resume=lambda link, check: self._spider.resume(link, check),
+            resume=self._resume,
+            take_aside=self._take_aside,
             give_up=self._give_up,
         )
         self._placer.cluster = self.cluster
@@ -57,8 +59,6 @@ class ClusterScheduler(Scheduler):
         session.hosts.owned = self.cluster.leases.knows
         #: What is added to outcomes' times, which are read from this machine's clock.
         self._skew = session.now() - time.time()
-        #: First requests of checks that are handed out and not sent, with the clocks that they were granted.
-        self._unsent: dict[Request, tuple[tuple[str, float], ...]] = {}
         self._ending: asyncio.Task[None] | None = None
 
     async def _open(self) -> None:
@@ -71,6 +71,11 @@ class ClusterScheduler(Scheduler):
 
     def has_pending_requests(self) -> bool:
         return super().has_pending_requests() or not self.cluster.may_end
+
+    def enqueue_request(self, request: Request) -> bool:
+        # of what epoch it is shows when it comes to its gate, after a look-up that may outlast our leases
+        request.meta.setdefault("epoch", self._session.epoch)
+        return super().enqueue_request(request)
 
     def next_request(self) -> Request | None:
         if not self.cluster.holds():
@@ -88,8 +93,9 @@ class ClusterScheduler(Scheduler):
             return
         gate = self._flying.pop(request, None)
         if gate is not None:  # its pace is another worker's to keep, and it says nothing any more
-            if outcome is not None:
-                self._endings.audit(gate, request, outcome)
+            if outcome is not None:  # where we stood still we have read its end long after it was
+                ended = max(outcome.sent_at, min(outcome.ended_at, self.cluster.lost_at))
+                self._endings.audit(gate, request, evolve(outcome, ended_at=ended))
             self.bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
 
     def owns(self, link_id: int | str) -> bool:
@@ -126,6 +132,10 @@ class ClusterScheduler(Scheduler):
         self._aside.clear()
         return list(self._flying)
 
+    def _take_aside(self) -> list[Request]:
+        aside, self._aside = self._aside, []
+        return aside
+
     def _has_own_work(self) -> bool:
         return bool(self._flying) or self.feeder.is_fetching or self._has_work()
 
@@ -153,14 +163,12 @@ class ClusterScheduler(Scheduler):
 
     def _tick(self, request: Request, now: float, goes: bool) -> None:
         super()._tick(request, now, goes)
-        clocks = request.meta.get("clocks", ())
-        if not clocks:
+        if not request.meta.get("clocks"):
             return
         if not goes:
-            self.cluster.clocks.struck(clocks, begun=False)
+            self.cluster.clocks.struck(request.meta["link"].id, begun=False)
             return
         started = request.meta["on_sent"]
-        self._unsent[request] = clocks
 
         def sent() -> None:
             started()
@@ -169,9 +177,8 @@ class ClusterScheduler(Scheduler):
         request.meta["on_sent"] = sent
 
     def _strike(self, request: Request) -> None:
-        clocks = self._unsent.pop(request, None)
-        if clocks:
-            self.cluster.clocks.struck(clocks, begun=True)
+        if "link" in request.meta:
+            self.cluster.clocks.struck(request.meta["link"].id, begun=True)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         self.cluster.travels.begin(link)
@@ -180,13 +187,28 @@ class ClusterScheduler(Scheduler):
         if request is None:
             if self.feeder.under_way == begun:  # it isn't its time
                 self.cluster.travels.end(link.id)
-            if clocks := self._must_clear(link):
-                self.cluster.clocks.struck(tuple((clock.name, clock.delay) for clock in clocks), begun=False)
+            self.cluster.clocks.struck(link.id, begun=False)
             return None
         if self.cluster.is_parked(link):
+            self.cluster.clocks.struck(link.id, begun=False)
             self._emit(self._spider.bar(request, Bar(reason="parked", error=f"{DEATHS} workers died over it")))
             return None
         return request
+
+    def _resume(self, link: DueLink, check: Check) -> Request:
+        """The next request of a check that comes from another worker; its first one has still to clear its clocks."""
+        request = self._spider.resume(link, check)
+        if not check.hops:
+            applied = self._session.policies.of_link(link.host, link.collections, link.providers)
+            request.meta["clocks"] = tuple((clock.name, clock.delay) for clock in applied.clocks)
+        return request
+
+    def _let_go(self, task: Request, link: DueLink) -> None:
+        if self.cluster.travels.is_guest(link.id):  # let go of, its home would begin it again at once
+            self._placer.place(task, Lane.HOP)
+            return
+        super()._let_go(task, link)
+        self.cluster.travels.end(link.id)
 
     def _give_up(self) -> None:
         close = self._crawler.engine.close_spider_async(reason="frontier_lost")

@@ -68,6 +68,10 @@ class RobotsDesk:
         self._waiting.clear()
         self._failed_lately.clear()
 
+    def let_go(self, authority: str) -> list[Request]:
+        """Forget what waits for a robots.txt; these requests are the caller's now."""
+        return self._waiting.pop(authority, [])
+
     def ask(self, request: Request, now: float) -> Request | Bar | None:
         """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
         check; or None where it waits for a robots.txt that is under way."""
@@ -107,6 +111,8 @@ class RobotsDesk:
         self._go_on(failure.request, b"")  # type: ignore[attr-defined]
 
     def _go_on(self, request: Request, body: bytes, *, cut: bool = False) -> None:
+        if request.meta.get("epoch", self._session.epoch) != self._session.epoch:
+            return  # the gates are another worker's by now
         now = self._session.now()
         outcome = request.meta.get("outcome") or Outcome(
             sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"

@@ -117,10 +117,13 @@ class Feeder:
                 hungry = list(self._hungry.values())[:HOSTS_A_CALL]
                 for each in hungry:
                     del self._hungry[each.host]
-                epoch = self._session.epoch
+                epoch, readings = self._session.epoch, {each.host: each.reading for each in hungry}
                 for each, links, drained in await patiently(session, queue.fetch, store, hungry):
                     if epoch != self._session.epoch:
                         break
+                    if each.reading != readings[each.host]:  # given back meanwhile, to be read from the start
+                        self.hungry(each)
+                        continue
                     new = queue.take_in(each, links, drained)
                     if links and not new:  # all of them are out already: read on
                         self.hungry(each)

@@ -199,6 +199,10 @@ class Gatekeeper:
         at = self.host_wait(gate, host, now).at
         return at == math.inf or (at > now and self.pace(gate).blocked_since is not None)
 
+    def paced(self, gate: str) -> float:
+        """When the gate may send by its pace alone (Unix seconds), whatever hours and orders say of its hosts."""
+        return self._ready(gate).at
+
     def is_shared(self, gate: str) -> bool:
         """Whether several hosts are behind the gate."""
         return len(self._members.get(gate, ())) > 1
@@ -214,6 +218,7 @@ class Gatekeeper:
             return
         self._members[gate.name].add(host)
         self._bring(gate.name, host)
+        self._reopen(host, gate.name)
         if len(self._members[gate.name]) == 1:
             self.renew(gate)
             return
@@ -283,9 +288,12 @@ class Gatekeeper:
         before, self.openings.orders = self.openings.orders, orders
         changed = {host for host in {*orders, *before} if orders.get(host) != before.get(host)}
         for host in changed:
-            order, gate = orders.get(host), self.name(host)
-            pace = self.pace(gate)
-            if order is not None and order.reopens(pace.blocked_since):
-                self._paces[gate] = unblocked(pace)
-                self._session.hosts.change(gate, pace=self._paces[gate])
+            self._reopen(host, self.name(host))
         return sorted({self.name(host) for host in changed})
+
+    def _reopen(self, host: str, gate: str) -> None:
+        """Obey the order that stands for a host, where it re-opens a gate that the ban circuit has blocked before."""
+        order, pace = self.openings.orders.get(host), self.pace(gate)
+        if order is not None and order.reopens(pace.blocked_since):
+            self._paces[gate] = unblocked(pace)
+            self._session.hosts.change(gate, pace=self._paces[gate])

@@ -21,7 +21,7 @@ HOSTS_A_CALL = 200
 class HostQueue:
     """A host's due links: how many are left in the store, where reading goes on, which are out, how many of these wait
     for their first request (`ready`), how many were passed over because a rule says that it is not their time, and when
-    it is the first one's (`again_at`)."""
+    it is the first one's (`again_at`). `reading`: how often they were given back, and reading began anew."""
 
     host: str
     due: int = 0
@@ -31,6 +31,7 @@ class HostQueue:
     ready: int = 0
     passed_over: int = 0
     again_at: float = inf
+    reading: int = 0
 
     @property
     def held(self) -> int:
@@ -162,6 +163,7 @@ class LocalQueue:
                 self.forget(link_id)
             queue.due += len(given)
             queue.ready = 0
+            queue.reading += 1
             queue.after, queue.drained = None, queue.due == 0
 
     def clear(self) -> None:

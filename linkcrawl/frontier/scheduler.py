@@ -341,10 +341,14 @@ class Scheduler(BaseScheduler):
             else:
                 self._placer.place(task, lane)
         elif self.keeper.openings.is_paused(host):
-            self.feeder.under_way -= 1
-            self.queue.pass_over(link)
+            self._let_go(task, link)
         else:
             self._emit(self._spider.bar(task, Bar(reason="host_blocked", error=f"{host} is blocked")))
+
+    def _let_go(self, task: Request, link: DueLink) -> None:
+        """A check ends without a record; its link stays due."""
+        self.feeder.under_way -= 1
+        self.queue.pass_over(link)
 
     def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
         gate.backlog = self.queue.hosts[link.host].due

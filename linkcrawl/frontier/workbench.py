@@ -56,8 +56,7 @@ class Clock:
 
 @define(eq=False)
 class Gate(Generic[Task]):
-    """A gate as the workbench sees it. `backlog`: work left that is not in its lanes yet. `stamp`: of its living heap
-    entry."""
+    """A gate as the workbench sees it. `backlog`: work left that is not in its lanes yet; `stamp`: its heap entry's."""
 
     name: str
     wake: float
@@ -79,8 +78,7 @@ class Gate(Generic[Task]):
 
 
 class Workbench(Generic[Task]):
-    """The gates of a crawl. `first_wake` is when a gate that was never used may first go (after a crash: one delay
-    from now); a gate opened by `gate` may be given its own."""
+    """The gates of a crawl."""
 
     def __init__(self) -> None:
         self.gates: dict[str, Gate[Task]] = {}
@@ -133,8 +131,7 @@ class Workbench(Generic[Task]):
                 return taken
 
     def put_back(self, gate: Gate[Task], task: Task, clocks: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
-        """Give back a task that was taken and can't go after all: it is the gate's next, once it clears its clocks
-        again. Then release the gate."""
+        """Give back a task that can't go after all: it is its gate's next. Then release the gate."""
         gate.lanes[lane].appendleft(Waiting(task, clocks))
 
     def rewind(self, clocks: Iterable[str], now: float) -> None:
@@ -185,6 +182,9 @@ class Workbench(Generic[Task]):
         tasks = [(lane, waiting.task) for lane in Lane for waiting in gate.lanes[lane]]
         for queue in gate.lanes:
             queue.clear()
+        name, gate.woken_by = gate.woken_by, None
+        if name is not None and self._clocks[name].parked:  # its turn is the next one's
+            heapq.heappush(self._waiting, (self._clocks[name].ready_at, 0, name, True))
         if gate.place is not Place.IN_FLIGHT:
             self._settle(gate)
         return tasks

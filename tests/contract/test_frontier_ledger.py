@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
-from linkcrawl.frontier.cluster_ledger import MARGIN, PREFIX, Given, Ledger, Lost
+from linkcrawl.frontier.cluster_ledger import MARGIN, PREFIX, Given, Hop, Ledger, Lost
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -117,23 +117,60 @@ def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url
 def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
         await one.take([("a", 0.0)])
-        await other.send("a", "hop 1", "home", "token 1")
-        beat = await one.beat(busy=True, load=1, policies="p")
-        assert beat.bells == ("a",)
-        assert await one.collect(["a"]) == (["hop 1"], [])
-        await other.send("a", "hop 2", "home", "token 2")
+        first, second = (Hop(gate="a", text=f"hop {number}") for number in (1, 2))
+        await other.send(first, "home", "token 1", "journey 1")
+        for _ in range(2):  # an answer may get lost
+            assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
+        for _ in range(2):
+            assert await one.collect(["a"]) == ([first], {})
+        assert (await one.beat(busy=True, load=1, policies="p")).bells == ()
+        for _ in range(2):
+            assert await one.take_in([first], [("home", "token 1")]) == [True]
+        assert await one.collect(["a"]) == ([], {})
+        await other.send(second, "home", "token 2", "journey 2")
         await one.give([Given(gate="a", wait=0.0, done=True)])
         assert await other.waited_for(10) == ["a"]
         (taken,) = await other.take([("a", 0.0)])
         assert (taken.standing, taken.hops) == ("taken", ("hop 2",))
+        assert await one.take_in([second], [("home", "token 2")]) == [False]  # it is not its gate any more
+        assert await other.take_in([second], [("home", "token 2")]) == [True]
         assert await other.waited_for(10) == []
+
+    run(url, act)
+
+
+def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
+    """Its sender did not hear the answer, and the check was taken in meanwhile."""
+
+    async def act(one: Ledger, other: Ledger) -> None:
+        hop = Hop(gate="a", text="hop")
+        await one.take([("a", 0.0)])
+        await other.send(hop, "home", "token", "journey")
+        assert await one.take_in([hop], [("home", "token")]) == [True]
+        await other.send(hop, "home", "token", "journey")
+        assert await one.collect(["a"]) == ([], {})
+        await other.send(hop, "home", "token", "another journey")
+        assert await one.collect(["a"]) == ([hop], {})
+
+    run(url, act)
+
+
+def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        await other.send(Hop(gate="a", text="hop"), "home", "token", "journey")
+        await one.take([("a", 0.0)])  # its answer is lost, with the hop in it
+        assert await standings(one, "a") == ["mine"]
+        for _ in range(2):
+            await one.give([Given(gate="a", wait=None, done=False)])
+        (taken,) = await other.take([("a", 0.0)])
+        assert (taken.standing, taken.wait, taken.hops) == ("taken", None, ("hop",))
 
     run(url, act)
 
 
 def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.send("far", "hop", "home", "token")
+        await one.send(Hop(gate="far", text="hop"), "home", "token", "journey")
         (home,) = await other.take([("home", 0.0)])
         assert home.out == ("token",)
         assert await one.out([("home", "token")], [("home", "token"), ("home", "another")]) == ([True], [True, False])
@@ -148,7 +185,8 @@ def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
         await one.take([("a", 0.0)])
         assert await standings(other, "a", wanted=True) == ["held"]
         assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
-        assert await one.collect(["a"]) == ([], ["a"])
+        first = one.session < other.session
+        assert await one.collect(["a"]) == ([], {"a": not first})
         await one.give([Given(gate="a", wait=0.0, done=False)])
         assert await standings(third, "a") == ["held"]
         assert await standings(other, "a", wanted=True) == ["taken"]
@@ -174,29 +212,51 @@ def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
         now = time.time()
         slow, quick = ("slow", 1.0, 0), ("quick", 0.0, 0)
-        wait = await one.grant([slow], now)
+        wait = await one.grant([slow], "check", now)
         assert 0 < wait <= 1.0  # unknown: one full delay
         await asyncio.sleep(wait + 0.05)
-        assert await one.grant([slow, quick], now) == 0
-        assert await other.grant([slow], now) > 0  # not until the first has begun
-        assert await other.grant([quick, slow], now) > 0
-        await one.struck([("slow", 1.0), ("quick", 0.0)], now, begun=True)
-        wait = await other.grant([slow], now)
+        assert await one.grant([slow, quick], "check", now) == 0
+        assert await other.grant([slow], "check", now) > 0  # not until the first has begun
+        assert await other.grant([quick, slow], "check", now) > 0
+        await one.struck([("slow", 1.0), ("quick", 0.0)], "check", now, begun=True)
+        wait = await other.grant([slow], "check", now)
         assert 0 < wait <= 1.0
         await asyncio.sleep(wait + 0.05)
-        assert await other.grant([slow], now) == 0
-        await other.struck([("slow", 1.0)], now, begun=False)  # it did not begin after all
-        assert await one.grant([slow], now) == 0
+        assert await other.grant([slow], "check", now) == 0
+        for _ in range(2):  # an answer may get lost
+            await other.struck([("slow", 1.0)], "check", now, begun=False)  # it did not begin after all
+        assert await one.grant([slow], "check", now) == 0
+        await other.struck([("slow", 1.0)], "check", now, begun=False)  # a word of before, come late
+        assert await other.grant([slow], "check", now) > 0
+        assert await one.grant([slow], "another check", now) > 0
 
     run(url, act)
+
+
+def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
+    async def act(one: Ledger, other: Ledger) -> None:
+        now = time.time()
+        clock = ("none", 0.0, 0)
+        assert await one.grant([clock], "check", now) == 0
+        for _ in range(4):
+            await asyncio.sleep(SHORT / 3)
+            await other.beat(busy=True, load=0, policies="p")
+        wait = await other.grant([("none", 1.0, 0)], "check", now)
+        assert 0.9 < wait <= 1.0  # from now, whenever it was
+        assert await other.grant([clock], "check", now) > 0
+        await asyncio.sleep(wait + 0.05)
+        await other.join({}, "p")
+        assert await other.grant([clock], "check", now) == 0
+
+    run(url, act, lease=SHORT)
 
 
 def test_a_clock_has_its_number_a_day(url: str) -> None:
     async def act(one: Ledger) -> None:
         now = time.time()
         for granted in (True, True, False):
-            assert (await one.grant([("c", 0.0, 2)], now) == 0) is granted
-            await one.struck([("c", 0.0)], now, begun=True)
+            assert (await one.grant([("c", 0.0, 2)], "check", now) == 0) is granted
+            await one.struck([("c", 0.0)], "check", now, begun=True)
 
     run(url, act, workers=1)
 
@@ -224,8 +284,13 @@ def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
             with pytest.raises(Lost):
                 await one.beat(busy=True, load=0, policies="p")
             await one.join({}, "p")
-            (taken,) = await one.take([("a", 0.0)])
+            # Who has not noticed may still use what it leased before.
+            while (taken := (await one.take([("a", 0.0)]))[0]).standing == "shut":
+                assert time.monotonic() < other.deadline + MARGIN + 1.0
+                await asyncio.sleep(0.05)
+                await one.beat(busy=True, load=0, policies="p")
+            assert time.monotonic() > other.deadline
             assert (taken.standing, taken.wait) == ("taken", None)
             assert client.get(f"{PREFIX}generation") == one.generation.encode()
 
-    run(url, act)
+    run(url, act, lease=4.0)

@@ -18,6 +18,7 @@ import pytest
 import redis
 from attrs import define, field
 
+from linkcrawl.politeness.audit import Line, read_line
 from linkcrawl.stores import Query, open_store
 from scripts.servers import ALL, ServerMissing, find
 from tests.contract.mongodb import database, server_url
@@ -100,11 +101,17 @@ class Cluster:
     store: str
     settings: dict[str, str] = field(factory=dict)
     workers: list[Running] = field(factory=list)
+    #: The port that workers ask Redis at, where it isn't its own.
+    way: int | None = None
+
+    @property
+    def frontier(self) -> str:
+        return self.redis.url if self.way is None else f"redis://127.0.0.1:{self.way}/0"
 
     def crawler(self, name: str) -> Crawler:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        given = {"LINKCRAWL_STORE": self.store, "LINKCRAWL_FRONTIER": self.redis.url, **SETTINGS, **self.settings}
+        given = {"LINKCRAWL_STORE": self.store, "LINKCRAWL_FRONTIER": self.frontier, **SETTINGS, **self.settings}
         return Crawler(folder=folder, settings=given)
 
     def seed(self, seeds: Iterable[str | Mapping[str, object]]) -> None:
@@ -112,11 +119,16 @@ class Cluster:
         path = crawler.seeds(seeds)
         subprocess.run(crawler.command("seed", str(path)), cwd=crawler.folder, env=environment(), check=True)
 
-    def start(self, *arguments: str, clock_off: float = 0.0, poison: bool = False) -> Running:
+    def start(
+        self, *arguments: str, clock_off: float = 0.0, poison: bool = False, stop_write: int | None = None
+    ) -> Running:
+        """A worker, with faults that tests/crawl/faulty tells of."""
         crawler = self.crawler(f"worker{len(self.workers)}")
         feed = crawler.folder / "feed.jsonl"
         command = crawler.command("crawl", "resourceproxies", "-O", feed.name, *arguments)
         faults = {"TEST_CLOCK_OFF": str(clock_off), **({"TEST_POISON": "/deadly"} if poison else {})}
+        if stop_write is not None:
+            faults["TEST_STOP_WRITE"] = str(stop_write)
         path = {"PYTHONPATH": os.pathsep.join([str(FAULTY), environment()["PYTHONPATH"]])}
         running = Running(command, environment() | path | faults, crawler.folder, feed)
         self.workers.append(running)
@@ -137,6 +149,11 @@ class Cluster:
         crawler = self.crawler("seeding")
         command = crawler.command("audit", *logs)
         return subprocess.run(command, cwd=crawler.folder, env=environment(), capture_output=True, text=True)
+
+    def audited(self) -> list[Line]:
+        """What all workers say that they have sent, in the order in which it left."""
+        logs = self.folder.glob("worker*/audit.jsonl")
+        return sorted((read_line(text) for log in logs for text in log.read_text().splitlines()), key=_sent)
 
     def judge(self, urls: Iterable[str], requests: list[Request], delay: float = 0.4) -> None:
         """Every link recorded once, no gap undercut: by the server's log, and by our own of all workers."""
@@ -168,6 +185,16 @@ def running_cluster(folder: Path, **settings: str) -> Iterator[Cluster]:
             yield cluster
         finally:
             cluster.kill()
+
+
+def _sent(line: Line) -> float:
+    return line.sent
+
+
+def stands_still(running: Running) -> bool:
+    """Whether a worker has been stopped (SIGSTOP)."""
+    state = Path(f"/proc/{running.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
 
 
 def holders(server: RedisServer) -> Counter[str]:

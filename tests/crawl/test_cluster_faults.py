@@ -134,7 +134,7 @@ def test_a_link_that_kills_its_workers_is_parked(cluster: Cluster, site: Running
 
 def test_a_check_goes_on_where_its_next_host_is_leased(cluster: Cluster, tmp_path: Path) -> None:
     with running_site(tmp_path, hosts=HOSTS, after=0.02, pages=40) as site:
-        urls = links(site, each=8) + [site.url(RESOLVER, f"/{page}") for page in range(40)]
+        urls = links(site, each=28) + [site.url(RESOLVER, f"/{page}") for page in range(40)]
         at_work(cluster, site, urls, workers=3)
         cluster.end(*cluster.workers)
         requests = site.requests()

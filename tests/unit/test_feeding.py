@@ -93,6 +93,28 @@ def test_every_due_link_is_brought_once(opened: Callable[..., Table]) -> None:
     assert len(table.queue) == 191
 
 
+def test_links_that_are_given_back_while_they_are_fetched_come_again(opened: Callable[..., Table]) -> None:
+    """As by a worker whose gate goes to another, and comes back."""
+    table = opened()
+    seed(table, a=100)
+
+    async def steps() -> None:
+        await table.feeder.look_now()
+        await asyncio.sleep(0)  # the fetch has been asked for
+        table.queue.give_back(["a.example"])
+        table.feeder.feeds = lambda host: False
+        await table.settled()
+        assert table.brought == []
+        table.feeder.feeds = lambda host: True
+        await table.eat()
+        for link in table.brought[:90]:  # what was had before must not keep the rest in the store
+            table.queue.took(link)
+        await table.eat()
+
+    in_loop(steps)
+    assert Counter(Counter(link.id for link in table.brought).values()) == {1: 100}
+
+
 def test_a_look_brings_what_is_new_and_not_what_is_out(opened: Callable[..., Table]) -> None:
     table = opened()
     seed(table, a=3)

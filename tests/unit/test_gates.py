@@ -298,6 +298,20 @@ def test_a_ban_stays_over_restarts_until_a_person_lifts_it(opened: Open, clock: 
     assert again.wait("a.example", clock()).at <= clock() + 1.0
 
 
+def test_an_order_reopens_a_ban_that_is_learned_of_later(opened: Open, clock: Clock) -> None:
+    """As by a worker that comes to a gate when another has been turned away there, and a person has unblocked it."""
+    at = opened()
+    keeper = Gatekeeper(at)
+    ban(keeper, gate_of(keeper, "a.example"), "a.example", clock)
+    later = opened()
+    again = Gatekeeper(later)
+    again.take_orders({"a.example": Order(host="a.example", act=Act.UNBLOCK, at=clock())})
+    later.hosts.load(kept(at))
+    again.drop("a.example")
+    gate_of(again, "a.example")
+    assert again.wait("a.example", clock()).at <= clock() + 1.0
+
+
 def test_an_order_reopens_a_ban_of_the_gate_before_addresses_are_known(opened: Open, clock: Clock) -> None:
     at = opened()
     keeper = Gatekeeper(at)

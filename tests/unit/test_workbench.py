@@ -146,6 +146,24 @@ def test_a_woken_gate_that_takes_another_task_passes_the_clocks_turn_on():
     assert sorted(names(bench, 10)) == ["b", "hop"]
 
 
+def test_a_woken_gate_that_is_emptied_leaves_the_clocks_turn_to_the_next():
+    bench: Workbench[str] = Workbench()
+    bench.set_clock("collection", 10.0)
+    bench.offer(bench.gate("first"), "first", clocks=("collection",))
+    assert names(bench, 0) == ["first"]
+    for name in "ab":
+        bench.offer(bench.gate(name), name, clocks=("collection",))
+    assert names(bench, 1) == []
+    for task in ("large 1", "large 2"):
+        bench.offer(bench.gate("large", wake=10), task)
+    taken = bench.take(10)
+    assert taken is not None
+    assert taken[1] == "large 1"  # by now the clock has woken one of the others
+    woken = [gate for gate in bench.gates.values() if gate.woken_by is not None]
+    assert [task for _, task in bench.drain(woken[0])] == [woken[0].name]
+    assert names(bench, 10) == [name for name in "ab" if name != woken[0].name]
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> list[tuple[str, float, float, int, tuple[str, ...]]]:
     """Gates with delay, service time, links, and the clocks of their links."""

@@ -1,5 +1,5 @@
 -- Renews the session, and with it every lease that it holds. given: lease (ms), busy, load (gates with work), policies.
--- Gives how the others are, which gates of this session have hops waiting here, and which another worker wants.
+-- Gives how the others are, and at which gates of this session hops wait, or another worker (collect.lua ends that).
 redis.call('ZADD', key('workers'), now + given.lease, me)
 redis.call('HSET', key('busy'), me, given.busy and '1' or '0')
 redis.call('HSET', key('load'), me, given.load)
@@ -16,9 +16,6 @@ for _, session in ipairs(redis.call('ZRANGEBYSCORE', key('workers'), '(' .. now,
   end
 end
 local bells = redis.call('SMEMBERS', key('bell:' .. me))
-if #bells > 0 then
-  redis.call('DEL', key('bell:' .. me))
-end
 for _, name in ipairs({'workers', 'gates', 'wakes', 'done', 'flying', 'places', 'clocks', 'striking', 'hopgates'}) do
   lasting(name)
 end

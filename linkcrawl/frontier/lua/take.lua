@@ -1,10 +1,19 @@
 -- Leases gates for the session. given: gates, a list of {gate, looked (ms: what is due there was seen then)}; wanted:
--- take it before others do. Gives for each gate its standing and, where it is leased now, all that belongs to it.
+-- take it before others do. Gives for each gate its standing and, where it is leased now, all that belongs to it; hops
+-- stay where they are until out.lua takes them in.
 local taken = {}
+local WANTED = 5000 -- ms that a gate is kept for who wants it, unless it says so again
+-- Who leased gates before this generation may use them until its leases are over, for it may not know of it.
+if redis.call('EXISTS', key('shut')) == 1 then
+  for i in ipairs(given.gates) do
+    taken[i] = {standing = 'shut'}
+  end
+  return cjson.encode(taken)
+end
 for i, each in ipairs(given.gates) do
   local gate, looked = each[1], each[2]
   local owner = redis.call('HGET', key('gates'), gate)
-  local wanter = redis.call('HGET', key('wanted'), gate)
+  local wanter = redis.call('GET', key('wanted:' .. gate))
   local done = redis.call('HGET', key('done'), gate)
   local hops = redis.call('LLEN', key('hops:' .. gate))
   if owner == me then
@@ -12,8 +21,9 @@ for i, each in ipairs(given.gates) do
   elseif alive(owner) then
     taken[i] = {standing = 'held'}
     if given.wanted then
-      redis.call('HSET', key('wanted'), gate, me)
-      lasting('wanted')
+      if not wanter or wanter == me or not alive(wanter) then
+        redis.call('SET', key('wanted:' .. gate), me, 'PX', WANTED)
+      end
       redis.call('SADD', key('bell:' .. owner), gate)
       lasting('bell:' .. owner)
     end
@@ -32,10 +42,11 @@ for i, each in ipairs(given.gates) do
       wake = false
     end
     redis.call('HSET', key('gates'), gate, me)
+    redis.call('HSET', key('busy'), me, '1') -- at once: others must not take the work for done
     redis.call('HDEL', key('wakes'), gate)
     redis.call('HDEL', key('done'), gate)
     redis.call('HDEL', key('flying'), gate)
-    redis.call('HDEL', key('wanted'), gate)
+    redis.call('DEL', key('wanted:' .. gate))
     taken[i] = {
       standing = 'taken',
       wait = wake and math.max(0, tonumber(wake) - now) or -1,
@@ -43,8 +54,6 @@ for i, each in ipairs(given.gates) do
       out = redis.call('ZRANGEBYSCORE', key('out:' .. gate), now, '+inf'),
       deaths = redis.call('HGETALL', key('deaths:' .. gate)),
     }
-    redis.call('DEL', key('hops:' .. gate))
-    redis.call('SREM', key('hopgates'), gate)
   end
 end
 return cjson.encode(taken)

@@ -1,6 +1,7 @@
 """Faults of a worker's own machine, for tests: Python imports this at its start where it is on the path.
 
-TEST_CLOCK_OFF: seconds that its clock is wrong by. TEST_POISON: a path whose answer kills the worker.
+TEST_CLOCK_OFF: seconds that its clock is wrong by. TEST_POISON: a path whose answer kills the worker. TEST_STOP_WRITE:
+the number of the batch, from 1, with which the worker stops between its look at the lease and MongoDB's taking records.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import time
 
 _off = float(os.environ.get("TEST_CLOCK_OFF", "0"))
 _poison = os.environ.get("TEST_POISON")
+_stop_write = int(os.environ.get("TEST_STOP_WRITE", "0"))
 
 if _off:
     _right = time.time
@@ -32,3 +34,17 @@ if _poison:
         return answer
 
     Connection.ask = _die_of_poison  # type: ignore[method-assign]
+
+if _stop_write:
+    from typing import Any
+
+    from linkcrawl.stores.mongo_writing import Writer
+
+    _finish, _left = Writer.finish, iter(range(_stop_write - 1, -1, -1))
+
+    def _finish_late(self: Writer, finished: Any) -> Any:
+        if next(_left, -1) == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return _finish(self, finished)
+
+    Writer.finish = _finish_late  # type: ignore[method-assign]
