@@ -13,7 +13,6 @@ from scrapy.http import Request
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.frontier.doubt import NetworkDoubt
 from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.placing import clocks_of
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.politeness.audit import Line
 from linkcrawl.politeness.pace import Blocked, Delay, Reopened, Silenced
@@ -106,11 +105,10 @@ class Endings:
             gate.name,
             required.seconds,
             required.origin,
-            clocks_of(self._session.policies, request),
+            request.meta.pop("spaced_by", ()),
             request.method,
             outcome.status or 0,
         )
-        request.meta.pop("clocks", None)
         self._session.audit.add(line)
 
     def _unlearned(self, gate: Gate[Any]) -> float:

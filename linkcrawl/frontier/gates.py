@@ -276,11 +276,11 @@ class Gatekeeper:
         pace, terms = self.pace(f"clock {clock.name}"), clock_terms(clock)
         return ready_at(pace, terms, delay(pace, terms)).at
 
-    def clock_started(self, clock: str) -> None:
-        """A check has cleared the clock of this name just now."""
+    def clock_started(self, clock: str, *, counts: bool = True) -> None:
+        """A check has cleared the clock of this name just now. `counts`: for today; it has already where it is sent."""
         name = f"clock {clock}"
-        pace = counted(evolve(self.pace(name), last_end=self._session.now()))
-        self._paces[name] = pace
+        pace = evolve(self.pace(name), last_end=self._session.now())
+        self._paces[name] = pace = counted(pace) if counts else pace
         self._session.hosts.change(name, pace=pace)
 
     def take_orders(self, orders: dict[str, Order]) -> list[str]:

@@ -14,7 +14,7 @@ from linkcrawl.frontier.workbench import Gate, Lane, Place, Workbench
 from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
-from linkcrawl.politeness.policy import Applied, Policies
+from linkcrawl.politeness.policy import Clock, Policies
 from linkcrawl.session import Session
 
 if TYPE_CHECKING:
@@ -37,18 +37,14 @@ def host_of(task: Task) -> str:
     return task.host if isinstance(task, DueLink) else str(task.meta["host"])
 
 
-def clocks_of(policies: Policies, task: Task) -> tuple[tuple[str, float], ...]:
-    """The clocks that a task has to clear, and their delays: those of its check's collections and providers where the
-    check begins with it (also where it has not gone yet for want of robots.txt), and those of its host."""
-    clocks = tuple((clock.name, clock.delay) for clock in _applied(policies, task).clocks)
-    first = () if isinstance(task, DueLink) else task.meta.get("clocks", ())
-    return tuple(dict((*first, *clocks)).items()) if first else clocks
-
-
-def _applied(policies: Policies, task: Task) -> Applied:
-    if isinstance(task, DueLink):
-        return policies.of_link(task.host, task.collections, task.providers)
-    return policies.of_host(task.meta["host"])
+def clocks_of(policies: Policies, task: Task) -> tuple[Clock, ...]:
+    """The clocks that a task has to clear: those of its check's collections and providers where the check begins with
+    it (also where it has not gone yet for want of robots.txt), and those of its host."""
+    # only the first request of a check has `clocks`; it goes to the link's own host
+    link = task if isinstance(task, DueLink) else task.meta["link"] if task.meta.get("clocks") else None
+    if link is None:
+        return policies.of_host(host_of(task)).clocks
+    return policies.of_link(link.host, link.collections, link.providers).clocks
 
 
 def dns_name(host: str) -> str:
@@ -145,11 +141,8 @@ class Placer:
         if self.cluster is not None and self.cluster.has_elsewhere(self._keeper.name(host_of(task)), placed):
             return
         gate = self.gate(host_of(task))
-        self._set_clocks(task)
-        clocks = tuple(name for name, _ in clocks_of(self._session.policies, task))
-        self._bench.offer(gate, task, lane=placed.lane, clocks=clocks, first=placed.first)
-
-    def _set_clocks(self, task: Task) -> None:
-        """Have the workbench know the clocks of a task."""
-        for clock in _applied(self._session.policies, task).clocks:
+        clocks = clocks_of(self._session.policies, task)
+        for clock in clocks:
             self._bench.set_clock(clock.name, clock.delay, self._keeper.clock_opens(clock))
+        names = tuple(clock.name for clock in clocks)
+        self._bench.offer(gate, task, lane=placed.lane, clocks=names, first=placed.first)

@@ -255,7 +255,7 @@ class Scheduler(BaseScheduler):
         else:
             request = task
         if self.desk.is_robots(request):
-            self._restart_clocks(request, now)
+            self._start_clocks(request)
             return request
         bar = self._policy_bar(request)
         answer = bar or self.desk.ask(request, now)
@@ -264,33 +264,38 @@ class Scheduler(BaseScheduler):
             self._emit(self._spider.bar(request, answer))
             return None
         if answer is not None and answer is not request:
-            self._restart_clocks(answer, now)
+            self._start_clocks(answer)
         return answer
 
-    def _restart_clocks(self, request: Request, now: float) -> None:
-        """A request for robots.txt starts the clocks of its host."""
-        clocks = self._clock_names(request)
-        if clocks:
-            self.bench.restart(clocks, now)
-            request.meta["on_sent"] = lambda: self._sent(clocks)
-
     def _tick(self, request: Request, now: float, goes: bool) -> None:
-        """A request starts its clocks when it goes itself: not when robots.txt is fetched in its
-        place, and not where nothing is sent."""
-        clocks = self._clock_names(request)
-        if not goes:
-            self.bench.rewind(clocks, now)
-        elif clocks:
-            request.meta["on_sent"] = lambda: self._sent(clocks)
+        """A request starts its clocks when it goes itself: not when robots.txt is fetched in its place, which starts
+        those of its host only, and not where nothing is sent."""
+        if goes:
+            self._start_clocks(request)
+        else:
+            self.bench.rewind(self._clock_names(request), now)
+
+    def _start_clocks(self, request: Request) -> None:
+        """What goes counts for the day at once: others may be handed out before it is sent."""
+        clocks = clocks_of(self._session.policies, request)
+        if not clocks and not request.meta.get("clocks"):  # where policies have changed, it had some
+            return
+        for clock in clocks:
+            self.keeper.clock_started(clock.name)
+            self.bench.set_clock(clock.name, clock.delay, self.keeper.clock_opens(clock))
+        names = tuple(clock.name for clock in clocks)
+        request.meta.update(
+            spaced_by=tuple((clock.name, clock.delay) for clock in clocks), on_sent=lambda: self._sent(names)
+        )
 
     def _clock_names(self, task: Task) -> tuple[str, ...]:
-        return tuple(name for name, _ in clocks_of(self._session.policies, task))
+        return tuple(clock.name for clock in clocks_of(self._session.policies, task))
 
     def _sent(self, clocks: tuple[str, ...]) -> None:
         """What the clocks space has begun: what comes next counts from now, however late a busy machine has sent it."""
         self.bench.restart(clocks, self._session.now())
         for name in clocks:
-            self.keeper.clock_started(name)
+            self.keeper.clock_started(name, counts=False)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the

@@ -113,6 +113,23 @@ def test_a_host_of_two_groups_keeps_the_delay_of_both(crawler: Crawler) -> None:
     assert smallest(other) >= 0.5 / 2
 
 
+def test_checks_a_day_of_a_collection_are_counted_over_all_its_hosts(crawler: Crawler) -> None:
+    """Also where all of them could go at once."""
+    with running_site(crawler.folder, hosts=6) as site:
+        rules = crawler.folder / "policies.toml"
+        rules.write_text('[[policy]]\nname = "few"\ncollections = ["c"]\nmax_per_day = 4\n')
+        seeds = [
+            {"url": site.url(healthy(host), f"/{page}"), "collection": "c" if host < 5 else "d"}
+            for host in range(6)
+            for page in range(3)
+        ]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(seeds)}", settings={"LINKCRAWL_POLICIES": str(rules)})
+        checked = [record["collections"] for record in crawl.records]
+    assert crawl.status == 0
+    assert (checked.count(["c"]), checked.count(["d"])) == (4, 3)
+    assert crawler.books().due == 11
+
+
 def test_every_link_of_every_host_of_a_group_is_asked(crawler: Crawler) -> None:
     """However many one host has: what is ready of another's must not keep its next links in the store."""
     with running_site(crawler.folder, hosts=3) as site:

@@ -93,7 +93,7 @@ def links_of(desk: Desk, count: int) -> list[DueLink]:
 
 def test_every_end_leaves_a_line_of_the_audit(opened: Callable[..., Desk], tmp_path: Path) -> None:
     desk = opened()
-    desk.end(answer(204), clocks=(("collection c", 2.0),))
+    desk.end(answer(204), spaced_by=(("collection c", 2.0),))
     desk.end(silence())
     one, two = read_lines([tmp_path / "audit.jsonl"])
     assert (one.host, one.gate, one.required, one.origin, one.status) == (HOST, HOST, 1.0, "DOWNLOAD_DELAY", 204)

@@ -173,7 +173,8 @@ def test_tasks_keep_their_lanes_and_clocks_when_they_move(opened: Callable[..., 
     floor = opened(rule)
     floor.keeper.learn("a.x.org", (ONE,))
     floor.keeper.learn("b.x.org", (OTHER,))
-    meta: dict[str, Any] = {"host": "b.x.org", "clocks": (("collection north", 9.0),)}
+    begun = DueLink(id=2, url="http://b.x.org/", host="b.x.org", collections=("north",))
+    meta: dict[str, Any] = {"host": "b.x.org", "link": begun, "clocks": (("collection north", 9.0),)}
     floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)), Lane.LINK)
     floor.placer.place(Request("http://b.x.org/", meta=meta), Lane.HOP)
     floor.placer.regroup()
