@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Request
 
-from linkcrawl.check.outcome import Outcome
+from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.doubt import NetworkDoubt
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.politeness.audit import Line
+from linkcrawl.politeness.own_network import UNSENT
 from linkcrawl.politeness.pace import Blocked, Delay, Reopened, Silenced
 from linkcrawl.politeness.pacing import WINDOW
 from linkcrawl.politeness.signals import REFUSED
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
+
+#: Ends of requests of which nobody outside has seen anything.
+NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
 
 #: Seconds after a ban was noticed until the records since the turn are taken back: by then they are stored.
 SETTLED = 1.0
@@ -96,6 +100,8 @@ class Endings:
 
     def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
         """A line for a request that left, whatever came of it."""
+        if outcome.failure in NEVER_LEFT:
+            return
         self._crawler.stats.inc_value("linkcrawl/requests")
         required: Delay = request.meta["required"]
         line = Line(

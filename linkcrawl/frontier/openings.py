@@ -51,8 +51,9 @@ class Openings:
         return first
 
     def is_paused(self, host: str) -> bool:
-        """Whether a policy rule pauses the host."""
-        return self._knowledge.policies.of_host(host).paused_by is not None
+        """Whether a policy rule keeps the host shut for ever: a pause, or quiet hours that never end."""
+        applied = self._knowledge.policies.of_host(host)
+        return applied.paused_by is not None or applied.open_at(self._knowledge.now()) == math.inf
 
     def _waits(self, host: str, now: float) -> Iterator[Wait]:
         applied = self._knowledge.policies.of_host(host)

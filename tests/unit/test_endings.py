@@ -19,7 +19,7 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier import doubt as doubting
 from linkcrawl.frontier import endings as ending
 from linkcrawl.frontier.doubt import NetworkDoubt
-from linkcrawl.frontier.endings import Endings
+from linkcrawl.frontier.endings import NEVER_LEFT, Endings
 from linkcrawl.frontier.gates import Gatekeeper
 from linkcrawl.frontier.workbench import Gate
 from linkcrawl.items import Category, DueLink
@@ -98,6 +98,16 @@ def test_every_end_leaves_a_line_of_the_audit(opened: Callable[..., Desk], tmp_p
     one, two = read_lines([tmp_path / "audit.jsonl"])
     assert (one.host, one.gate, one.required, one.origin, one.status) == (HOST, HOST, 1.0, "DOWNLOAD_DELAY", 204)
     assert (one.clocks, two.clocks, two.status) == ((("collection c", 2.0),), (), 0)
+
+
+@pytest.mark.parametrize("failure", sorted(NEVER_LEFT))
+def test_what_never_left_is_no_request_of_the_audit(
+    opened: Callable[..., Desk], tmp_path: Path, failure: Failure
+) -> None:
+    desk = opened()
+    desk.end(silence(failure))
+    desk.end(silence(Failure.REFUSED))
+    assert len(list(read_lines([tmp_path / "audit.jsonl"]))) == 1
 
 
 def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., Desk]) -> None:

@@ -123,6 +123,21 @@ def test_a_group_at_an_address_of_many_strangers_has_none_of_them(opened: Open) 
     assert keeper.name("a.museum.example") == "policy museum"
 
 
+@pytest.mark.parametrize(
+    ("rule", "paused"),
+    [
+        ("paused = true", True),
+        ('quiet = ["daily 00:00-24:00 UTC"]', True),
+        ('quiet = ["daily 00:00-23:59 UTC"]', False),
+        ("delay = 3", False),
+    ],
+)
+def test_hours_without_an_end_are_a_pause_and_no_block(opened: Open, rule: str, paused: bool) -> None:
+    keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
+    assert keeper.openings.is_paused("a.example") is paused
+    assert not keeper.openings.is_paused("b.example")
+
+
 def test_a_group_that_is_no_more_leaves_the_address_to_its_hosts(opened: Open) -> None:
     at = opened(GROUP)
     keeper = Gatekeeper(at)
