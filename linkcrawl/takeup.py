@@ -15,7 +15,7 @@ from linkcrawl.config import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
 from linkcrawl.sources.marks import Mark
-from linkcrawl.stores import Entry, Store, Taken
+from linkcrawl.stores import Entry, Store, StoreLost, Taken
 
 logger = logging.getLogger(__name__)
 
@@ -57,19 +57,34 @@ class Batch:
 
 
 def take_up(
-    names: Sequence[str], store: Store, rejects: Path, progress: Callable[[Counts], None] | None = None
+    names: Sequence[str],
+    store: Store,
+    rejects: Path,
+    progress: Callable[[Counts], None] | None = None,
+    lost: Callable[[StoreLost], None] | None = None,
 ) -> Counts:
-    """Take the sources' seeds up into the store; `progress` is told the counts after each batch.
+    """Take the sources' seeds up into the store; `progress` is told the counts after each batch, `lost` of a store that
+    was lost: where it returns, the batch is tried again.
 
     Rejected rows are added to the file `rejects` as JSON lines. Raises ConfigError, before anything is taken, where
-    a source can't be read, or where `rejects` can't be written; StoreLost as the store does.
+    a source can't be read, or where `rejects` can't be written; StoreLost as the store does, without `lost`.
     """
     counts = Counts()
     for batch in batches(names, rejects):
-        counts = counts.plus(batch, store.add(batch.entries))
+        counts = counts.plus(batch, _added(batch.entries, store, lost))
         if progress is not None:
             progress(counts)
     return counts
+
+
+def _added(entries: Sequence[Entry], store: Store, lost: Callable[[StoreLost], None] | None) -> Taken:
+    while True:
+        try:
+            return store.add(entries)
+        except StoreLost as fault:
+            if lost is None:
+                raise
+            lost(fault)
 
 
 def batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:

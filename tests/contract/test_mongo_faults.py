@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -15,6 +20,7 @@ from pymongo.errors import OperationFailure
 
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.stores import Books, Query, StoreError, StoreLost, open_store
+from linkcrawl.takeup import BATCH
 from tests.contract.making import check, entry, links
 from tests.contract.mongodb import Client, Mongod, mongod
 
@@ -220,3 +226,89 @@ def test_a_replica_set_whose_primary_steps_down(tmp_path: Path) -> None:
             tried(partial(store.finish, batch_of(found, number)))
         store.close()
         history_is_whole(url, 6)
+
+
+@pytest.fixture
+def seeding(url: str, tmp_path: Path) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    """Starts `scrapy seed -` with this patience."""
+    started = ExitStack()
+
+    def start(patience: int) -> subprocess.Popen[str]:
+        settings = {"SCRAPY_SETTINGS_MODULE": "linkcrawl.settings", "LINKCRAWL_STORE": url, "PYTHONPATH": os.getcwd()}
+        command = [sys.executable, "-m", "scrapy", "seed", "-", "-s", f"LINKCRAWL_PATIENCE={patience}"]
+        pipe = subprocess.PIPE
+        process = started.enter_context(
+            subprocess.Popen(
+                command, cwd=tmp_path, env=os.environ | settings, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            )
+        )
+        started.callback(process.kill)
+        return process
+
+    with started:
+        yield start
+
+
+#: Links that are given at first: more than what is read ahead.
+BEFORE = 10 * BATCH
+
+
+def give(process: subprocess.Popen[str], numbers: range) -> None:
+    assert process.stdin
+    process.stdin.writelines(f'{{"url": "https://a.example/{n}"}}\n' for n in numbers)
+    process.stdin.flush()
+
+
+def give_the_rest(process: subprocess.Popen[str], numbers: range) -> None:
+    assert process.stdin
+    give(process, numbers)
+    process.stdin.close()
+
+
+def taken_up(url: str, number: int) -> None:
+    """Wait until so many links are in the store."""
+    deadline = time.monotonic() + 60
+    with Client(url) as client:
+        while client.get_default_database()["links"].count_documents({}) < number:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_seeds_wait_for_a_server_that_restarts(
+    server: Mongod, url: str, seeding: Callable[[int], subprocess.Popen[str]]
+) -> None:
+    process = seeding(300)
+    give(process, range(BEFORE))
+    taken_up(url, BATCH)
+    server.kill()
+    rest = threading.Thread(target=give_the_rest, args=(process, range(BEFORE, 2 * BEFORE)))
+    rest.start()
+    assert process.stderr
+    assert process.stderr.readline().startswith("linkcrawl: the store is lost, waiting for it: mongodb://127.0.0.1")
+    server.start()
+    rest.join()
+    assert process.wait(120) == 0
+    assert process.stdout
+    assert process.stdout.read() == f"{2 * BEFORE} read, {2 * BEFORE} new, 0 known, 0 rejected\n"
+    taken_up(url, 2 * BEFORE)
+
+
+def test_seeds_give_up_after_their_patience_and_say_how_far_they_came(
+    server: Mongod, url: str, seeding: Callable[[int], subprocess.Popen[str]]
+) -> None:
+    process = seeding(1)
+    give(process, range(BEFORE))
+    taken_up(url, BATCH)
+    server.kill()
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        server.start()
+    assert process.returncode == 1
+    read, new = map(int, re.findall("[0-9]+", out)[:2])
+    assert out == f"{read} read, {new} new, 0 known, 0 rejected\n"
+    assert BATCH <= new == read < BEFORE
+    assert [line.partition(": mongodb:")[0] for line in err.splitlines()] == [
+        "linkcrawl: the store is lost, waiting for it",
+        "linkcrawl",
+    ]

@@ -63,7 +63,7 @@ def test_a_link_in_very_many_records_is_one_small_document(url: str, store: Stor
         store.add([entry(1, collection=f"C{n % 7}", record=f"{n}.xml" * 20) for n in range(start, start + 1000)])
     found = link(store, 1)
     assert found.collections == tuple(f"C{n}" for n in range(7))
-    assert len(store.proxies(found.id)) == 20_000
+    assert len(store.proxies([found.id])[found.id]) == 20_000
     with looking_at(url) as seen:
         [size] = seen["links"].aggregate([{"$project": {"bytes": {"$bsonSize": "$$ROOT"}}}])
         assert size["bytes"] < 2000
