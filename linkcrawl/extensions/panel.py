@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +24,8 @@ COLOURS = {
     Category.BLOCKED_BY_ROBOTS: "magenta",
     Category.INVALID: "bright_black",
 }
+#: No table is wider than so many columns.
+WIDEST = 1000
 HEAD = ("category", "reason", "status", "links", "mean ms", "max ms")
 
 
@@ -87,8 +89,8 @@ def panel(standing: Standing) -> RenderableType:
     return Panel(grid, title="linkcrawl", title_align="left", border_style="dim")
 
 
-def table(outcomes: Outcomes) -> Table:
-    """What came of the links, for the end."""
+def table(outcomes: Outcomes, console: Console) -> RenderableType:
+    """What came of the links, for the end; where the console is too narrow for it, a line or two for each outcome."""
     made = Table(
         title="What came of the links", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
     )
@@ -96,6 +98,18 @@ def table(outcomes: Outcomes) -> Table:
         made.add_column(name, overflow="fold", justify="left" if name in HEAD[:3] else "right")
     for row in outcomes.rows():
         made.add_row(*map(Text, row))
+    wanted = console.measure(made, options=console.options.update(max_width=WIDEST)).maximum
+    return made if wanted <= console.width else _narrow(outcomes)
+
+
+def _narrow(outcomes: Outcomes) -> Table:
+    made = Table.grid(padding=(0, 1))
+    made.add_column(justify="right", style="bold")
+    made.add_column(overflow="fold")
+    for category, reason, status, links, mean, most in outcomes.rows():
+        answer = "" if status == "-" else f" {status}"
+        times = "" if mean == "-" else f", mean {mean} ms, max {most} ms"
+        made.add_row(links, Text(f"{category} {reason}{answer}{times}"))
     return made
 
 

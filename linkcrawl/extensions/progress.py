@@ -157,7 +157,7 @@ class Progress:
             self._live.stop()
             for handler in self._logs:
                 handler.setStream(sys.stderr)
-            self._console.print(table(self._outcomes))
+            self._console.print(table(self._outcomes, self._console))
             return
         for one in (line(self.standing()), *lines(self._outcomes)):
             logger.info("%s", one)

@@ -142,9 +142,11 @@ def test_the_outcomes_in_a_log_are_a_line_each() -> None:
 def test_the_panel_shows_the_same_on_any_terminal(width: int) -> None:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     console.print(panel(STANDING))
-    console.print(table(outcomes()))
+    console.print(table(outcomes(), console))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     text = "".join(shown.replace("│", " ").split())
     for part in ("1,234", "99", "[bold]a.example", "3blocked", "1,230", "200", "300"):
         assert part in text
+    for word in ("Ok", "Broken", *(row[1] for row in outcomes().rows())):
+        assert word in shown  # in one piece
     assert max(map(len, shown.splitlines())) <= width
