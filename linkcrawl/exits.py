@@ -3,6 +3,7 @@ traceback."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -22,6 +23,9 @@ STORE_LOST = 1
 UNUSABLE = 2
 INTERRUPTED = 130
 
+#: What writing ends in where there is no room, or the disk is damaged.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
 
 @contextmanager
 def one_line(command: ScrapyCommand) -> Iterator[None]:
@@ -38,8 +42,19 @@ def one_line(command: ScrapyCommand) -> Iterator[None]:
         command.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
     except KeyboardInterrupt:
         command.exitcode = INTERRUPTED
-    except BrokenPipeError:  # what Python still holds for the reader must not fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _write_no_more()
+    except OSError as fault:
+        if fault.errno not in FULL or fault.filename is not None:
+            raise
+        _write_no_more()
+        print(f"linkcrawl: standard output: {fault.strerror}; a place with room would work", file=sys.stderr)
+        command.exitcode = UNUSABLE
+
+
+def _write_no_more() -> None:
+    """What Python still holds for the reader must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

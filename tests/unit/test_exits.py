@@ -48,6 +48,31 @@ def test_sigterm_is_as_ctrl_c_and_only_meanwhile() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.parametrize("words", ["print('x' * 9)", "print('x' * 999_999)", "tell('x' * 9)"])
+def test_a_place_without_room_is_one_line(words: str) -> None:
+    program = f"""
+import sys
+from linkcrawl.commands.report import Command
+from linkcrawl.exits import one_line
+from linkcrawl.shown import tell
+command = Command()
+with one_line(command):
+    {words}
+sys.exit(command.exitcode)
+"""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == "linkcrawl: standard output: No space left on device; a place with room would work\n"
+
+
+def test_other_faults_of_the_system_are_not_hidden() -> None:
+    with pytest.raises(PermissionError), one_line(report.Command()):
+        raise PermissionError(13, "Permission denied")
+
+
 @pytest.mark.parametrize("words", ["print('x' * 9)", "print('x' * 999_999)", "sys.stdout.buffer.write(b'x' * 99)"])
 def test_a_reader_that_has_seen_enough_is_no_fault(words: str) -> None:
     """However much Python still holds for it when it goes."""
