@@ -178,7 +178,7 @@ def _finished(link: DueLink, old: Mapping[str, Any], checked_at: float, name: st
     finding = Finding(
         verdict=judge(reason),
         status=status,
-        method=_text(old.get("method")),
+        method=_method(old.get("method")),
         redirects=redirects,
         final_url=None if redirects else link.url,
         timeout=reason == "timeout",
@@ -219,6 +219,12 @@ def _number(value: Any, least: int = 0, most: int = 2**63 - 1) -> int | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if least <= number <= most and not isinstance(value, bool) else None
+
+
+def _method(value: Any) -> str | None:
+    """`HEAD` or `GET`, which alone a record may have."""
+    method = (_text(value) or "").strip().upper()
+    return method if method in ("HEAD", "GET") else None
 
 
 def _text(value: Any) -> str | None:

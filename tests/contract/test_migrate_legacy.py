@@ -198,6 +198,9 @@ STRANGE: list[dict[str, Any]] = [
     {"timestamp": datetime(2020, 1, 1, tzinfo=UTC)},
     {"duration": None, "byteSize": None, "contentType": None, "redirectCount": None, "method": None},
     {"duration": "x", "byteSize": -5, "contentType": 7, "redirectCount": {}, "method": 3},
+    {"method": "get"},
+    {"method": " head\n"},
+    {"method": "OPTIONS"},
     {"message": "two\nlines\x1b[31m", "status": None},
     {"$where": "1", "a.b": {"$gt": ""}},
 ]
@@ -209,6 +212,7 @@ def test_strange_values_are_taken_as_they_may_be_meant(store: Store, fields: dic
         record = one(old, {**RESULT, **fields}, store)
     json.dumps(record.row())
     assert record.status in (None, 200, 404)
+    assert record.method in (None, "HEAD", "GET")
     assert record.error is None or record.error.isprintable()
     assert 1.5e9 < record.checked_at < 1.7e9
 

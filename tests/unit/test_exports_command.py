@@ -226,6 +226,20 @@ def test_only_whole_hours(
     assert list(tree(tmp_path / "out")) == hours
 
 
+def test_a_first_check_that_is_too_old_to_be_meant_needs_a_since(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = open_store(url)
+    store.finish([check(link(store, 1), 0.001)])
+    store.close()
+    at(monkeypatch, T + HOUR)
+    assert export(url, "--hourly", tmp_path / "out") == 2
+    assert "first check is of 1970-01-01T00:00:00.001Z, " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert export(url, "--hourly", tmp_path / "out", "--since", "2026-11-30T11:00") == 0
+    assert list(tree(tmp_path / "out")) == HOURS[:1]
+
+
 def test_hours_in_another_format(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, T + HOUR)
     for name, file in [("edgi", "T11.edgi.gz"), ("parquet", "T11.parquet"), ("csv", "T11.csv.gz")]:
