@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-import time
+import sys
+from contextlib import closing
 
-from tests.crawl.harness import Crawler, until
+from linkcrawl.stores import open_store
+from tests.crawl.harness import Crawler, Running, environment, until
 from tests.crawl.measures import pages
 from tests.site.client import running_site
 from tests.site.manners import where
 
+#: The command itself, but what is known of hosts is not stored every few seconds: only what can't wait is.
+SCRAPY = (
+    "import sys; from linkcrawl.frontier import watching; watching.REMEMBER = float('nan'); "
+    "from scrapy.cmdline import execute; execute(sys.argv)"
+)
+
+
+def _is_remembered(crawler: Crawler, name: str) -> bool:
+    if not crawler.store_path.exists():
+        return False
+    with closing(open_store(crawler.store_url)) as store:
+        return any(
+            memory.host.startswith(f"{where(name)}:") and "silent_until" in memory.pace for memory in store.hosts()
+        )
+
 
 def test_a_silence_outlives_a_kill(crawler: Crawler) -> None:
     with running_site(crawler.folder, table="manners") as site:
-        seeds = crawler.seeds([site.url(where("retry-long"), f"/{number}") for number in range(5)])
-        with crawler.running("-a", f"seeds={seeds}") as running:
+        seeds = crawler.seeds([site.url(where("retry-hour"), f"/{number}") for number in range(5)])
+        feed = crawler.folder / "killed.jsonl"
+        waits = {"LINKCRAWL_PATIENCE": "7200"}  # else it would end by itself
+        words = crawler.command("crawl", "resourceproxies", "-O", feed.name, "-a", f"seeds={seeds}", settings=waits)[3:]
+        running = Running([sys.executable, "-c", SCRAPY, *words], environment(), crawler.folder, feed)
+        try:
             until(lambda: pages(site.requests()), "it has asked to be left alone")
-            time.sleep(1.0)
+            until(lambda: _is_remembered(crawler, "retry-hour") or running.ended, "that is stored")
+            assert not running.ended, running.stderr[-2000:]
+        finally:
             running.kill()
         last = crawler.run(settings={"LINKCRAWL_PATIENCE": "5"})
         requests = pages(site.requests())

@@ -101,6 +101,7 @@ HOSTS: dict[str, tuple[Behaviour, Behaviour | None]] = {
     "hanging": (silence(), None),
     "edited": (answer(), None),
     "ordered": (answer(), None),
+    "retry-hour": (in_turn(answer(429, headers=[("Retry-After", "3600")]), answer()), None),
     "rules-come-back": (answer(), in_turn(_asking("Allow: /"), answer(503), reset(), reset(), _asking("Disallow: /5"))),
     "rules-go-away": (answer(), in_turn(_asking("Allow: /"), answer(503))),
 }
