@@ -61,8 +61,9 @@ class Asker:
         self._begin(item, self._keep(item))
 
     def nudge(self) -> None:
-        """Have the engine ask the scheduler again."""
-        if self._slot is not None and self._slot.closing is None:
+        """Have the engine ask the scheduler again. It does so by itself once it is open, which comes after us."""
+        is_open = self._slot is not None and self._crawler.engine.scraper.slot is not None
+        if is_open and self._slot.closing is None:
             self._slot.nextcall.schedule()
 
     @property

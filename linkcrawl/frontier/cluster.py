@@ -48,8 +48,8 @@ DEATHS = 3
 
 class Cluster:
     """Runs beside the scheduler, on its parts. `pending`: whether the scheduler has something to wait for by itself.
-    `drop`: lets go of what the scheduler keeps, and gives the requests in flight. `resume`: the request that a check
-    comes to next. `take_aside`: the requests that wait outside of gates. `give_up`: ends the crawl without Redis."""
+    `drop`: lets go of what the scheduler keeps; what is in flight. `resume`: the request that a check comes to next.
+    `take_aside`: the requests that wait outside of gates. `give_up`: ends the crawl without Redis."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Cluster:
             return False
         if "check" in task.meta:
             self.travels.send(task, gate)
-        elif self.leases.has(gate) and "robots" not in task.meta:
+        elif self.leases.has(gate) and not self.leases.is_regrouping:
             return False
         else:
             self.leases.want(gate, placed)
@@ -130,9 +130,10 @@ class Cluster:
             with suppress(Lost, redis.RedisError):
                 if self._joined:  # else what the generation of before says may not hold any more
                     await self.leases.places.locate([host])
-                    await self.leases.adopt(host)
-                    return
-            await asyncio.sleep(BEAT)
+                    if host in self._parts.keeper.known:
+                        await self.leases.adopt(host)
+                        return
+            await asyncio.sleep(ROUND)
 
     def handed_out(self, gate: str, request: Request) -> None:
         """A request goes out: should it be our last, the next holder knows over what."""
@@ -178,11 +179,8 @@ class Cluster:
         while True:
             await self._try(do)
             self.holds()
-            await asyncio.sleep(SOON if seconds == ROUND and self._takes_more() else seconds)
-
-    def _takes_more(self) -> bool:
-        """Whether the next round will lease more gates."""
-        return self.beat is not None and self.leases.has_room(self.beat)
+            takes_more = seconds == ROUND and self.beat is not None and self.leases.has_room(self.beat)
+            await asyncio.sleep(SOON if takes_more else seconds)
 
     async def _try(self, do: Callable[[], Awaitable[None]]) -> None:
         epoch = self._session.epoch
@@ -208,8 +206,9 @@ class Cluster:
         beat = await self._ledger.beat(busy=self._is_busy(), load=self.leases.load, policies=policies)
         self.beat = self._agreement.hear(beat)
         if self._away_since is not None:
-            logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
-            self._away_since, self._told = None, float("-inf")
+            if self._told >= self._away_since:
+                logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
+            self._away_since = None
         self.leases.ring(self.beat.bells)
 
     async def _round(self) -> None:

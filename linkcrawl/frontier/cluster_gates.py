@@ -115,8 +115,8 @@ class Leases:
 
     def want(self, gate: str, placed: Placed) -> None:
         """A task that can't be passed on (robots.txt that redirects there) needs the gate itself."""
-        if isinstance(placed.task, Request) and "robots" in placed.task.meta and (self.has(gate) or self.is_regrouping):
-            self._handover.give_up(placed.task)  # it would wait for what waits for it
+        if isinstance(placed.task, Request) and "robots" in placed.task.meta and self.is_regrouping:
+            self._handover.give_up(placed.task)  # nobody leases it before ours are given back, and those wait for this
         else:
             self._wants.add(gate, placed)
 
@@ -187,6 +187,9 @@ class Leases:
         if epoch != self._session.epoch:
             return []
         for place, host in enumerate(hosts):
+            if host not in self._keeper.known:  # its name takes long to look up
+                self._candidates.are_held([host])
+                continue
             gate = self._keeper.name(host)
             if gate in self._leases:
                 await self.adopt(host)

@@ -162,7 +162,8 @@ class Ledger:
 
     async def give(self, gates: Iterable[Given]) -> None:
         """Give gates back."""
-        await self._run("give", {"gates": [(each.gate, _wait(each.wait), each.done) for each in gates]})
+        rows = [(each.gate, _wait(each.wait), each.done) for each in gates]
+        await self._run("give", {"gates": rows, "again": _ms(self._lease)})
 
     async def waited_for(self, most: int) -> list[str]:
         """Some of the gates that hops wait for."""
@@ -173,7 +174,7 @@ class Ledger:
         """Pass a check on to whoever leases the gate, or will; `home`: the gate of its link. The same `journey` is gone
         once, however often it is said."""
         said = {"gate": hop.gate, "hop": hop.text, "home": home, "token": token, "journey": journey}
-        await self._run("send", {**said, "keep": self._keep})
+        await self._run("send", said | self._kept)
 
     async def collect(self, gates: Sequence[str]) -> tuple[list[Hop], dict[str, bool]]:
         """What bells were rung for: the hops that wait for gates of ours, and those of the gates that another worker
@@ -221,12 +222,8 @@ class Ledger:
         await self._client.aclose()
 
     @property
-    def _keep(self) -> int:
-        return _ms(self._lease * KEEP_LEASES)
-
-    @property
     def _kept(self) -> dict[str, int]:
-        return {"keep": self._keep}
+        return {"keep": _ms(self._lease * KEEP_LEASES)}
 
     async def _run(self, script: str, given: Mapping[str, Any]) -> Any:
         began = time.monotonic()
@@ -235,6 +232,9 @@ class Ledger:
                 self._shas[script], 1, PREFIX, self.session, self.generation, json.dumps(given)
             )
         except redis.exceptions.NoScriptError:
+            if any(await self._client.script_exists(*self._shas.values())):  # loading them was broken off
+                await self._load_scripts()
+                return await self._run(script, given)
             await self._begin_generation()
             raise Lost("Redis was restarted") from None
         finally:

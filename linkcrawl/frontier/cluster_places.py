@@ -9,9 +9,10 @@ from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain, serv
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.placing import dns_name
 from linkcrawl.network.fault import Fault
+from linkcrawl.network.guard import Address
 
-#: Names looked up at a time.
-LOOKUPS = 64
+#: Names looked up at a time, and seconds that a call waits for them: one that takes longer is for a later call.
+LOOKUPS, WAIT = 64, 0.25
 
 
 class SharedAddresses(Addresses):
@@ -40,6 +41,7 @@ class Places:
         self._parts = parts
         self._addresses = SharedAddresses()
         parts.keeper.share(self._addresses)
+        self._lookups: dict[str, asyncio.Task[tuple[Address, ...] | Fault]] = {}
 
     def clear(self) -> None:
         """Forget all."""
@@ -47,7 +49,8 @@ class Places:
         self._parts.keeper.known.clear()
 
     async def locate(self, hosts: list[str]) -> None:
-        """Settle the gates of hosts, by what Redis knows; else by the address that their name has."""
+        """Settle the gates of hosts, by what Redis knows; else by the address that their name has. Those whose names
+        take long are left unknown to the gatekeeper: they want asking for again."""
         unknown = [host for host in hosts if host not in self._parts.keeper.known]
         found = await self._parts.ledger.places(unknown)
         new = [host for host in unknown if host not in found and not self._has_group(host)]
@@ -55,16 +58,24 @@ class Places:
             part = new[start : start + LOOKUPS]
             found |= await self._parts.ledger.place(await self._resolved(part), FEW)
         self._addresses.settle(found)
-        self._parts.keeper.known.update(unknown)
+        self._parts.keeper.known.update(host for host in unknown if host in found or self._has_group(host))
 
     async def _resolved(self, hosts: list[str]) -> list[tuple[str, str, str]]:
-        answers = await asyncio.gather(*(self._parts.resolver.resolve(dns_name(host)) for host in hosts if host))
-        named = [host for host in hosts if host]
-        found = [
-            (host, registered_domain(host), "" if isinstance(answer, Fault) else server_address(map(str, answer)))
-            for host, answer in zip(named, answers, strict=True)
-        ]
-        return found + [("", "", "")] * (len(hosts) - len(named))
+        """Those whose look-up has come to its end by now: host, registered domain, address."""
+        for host in hosts:
+            if host and host not in self._lookups:
+                self._lookups[host] = asyncio.create_task(self._parts.resolver.resolve(dns_name(host)))
+        lookups = {host: self._lookups[host] for host in hosts if host}
+        if lookups:
+            await asyncio.wait(lookups.values(), timeout=WAIT)
+        found = [("", "", "")] if "" in hosts else []
+        for host, lookup in lookups.items():
+            if lookup.done():
+                self._lookups.pop(host, None)
+                answer = lookup.result()
+                address = "" if isinstance(answer, Fault) else server_address(map(str, answer))
+                found.append((host, registered_domain(host), address))
+        return found
 
     def _has_group(self, host: str) -> bool:
         return self._parts.keeper.applied(host).gate is not None

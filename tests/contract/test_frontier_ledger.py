@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
-from linkcrawl.frontier.cluster_ledger import MARGIN, PREFIX, Given, Hop, Ledger, Lost
+from linkcrawl.frontier.cluster_ledger import MARGIN, PREFIX, Given, Hop, Ledger, Lost, client_of
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -110,6 +110,19 @@ def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url
         await one.give([Given(gate="a", wait=0.0, done=True)])
         assert await standings(other, "a") == ["empty"]
         assert await standings(other, "a", looked=time.time() + 3600) == ["taken"]
+
+    run(url, act)
+
+
+def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone_for_a_while(url: str) -> None:
+    """Its links are due until they end: workers that look for the end of a crawl would take it again and again."""
+
+    async def act(one: Ledger, other: Ledger) -> None:
+        await one.take([("a", 0.0)])
+        await one.send(Hop(gate="far", text="hop"), "a", "token", "journey")
+        await one.give([Given(gate="a", wait=0.0, done=True)])
+        assert await standings(other, "a", looked=time.time() + LEASE / 2) == ["empty"]
+        assert await standings(other, "a", looked=time.time() + 2 * LEASE) == ["taken"]
 
     run(url, act)
 
@@ -269,6 +282,24 @@ def test_workers_with_other_policies_are_noticed(url: str) -> None:
         assert (beat.agreed, beat.others, beat.busy, beat.load) == (False, 1, 1, 2)
         await other.leave()
         assert (await one.beat(busy=False, load=3, policies="p")).others == 0
+
+    run(url, act)
+
+
+def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
+    """Whoever loaded them after a restart did not come to the end of it."""
+
+    async def act(one: Ledger, other: Ledger) -> None:
+        client = client_of(url)
+        await client.script_flush()
+        with pytest.raises(Lost):
+            await one.beat(busy=True, load=0, policies="p")
+        await one.join({}, "p")
+        await client.script_flush()
+        await client.script_load(one._sources["beat"])
+        assert (await one.take([("a", 0.0)]))[0].standing == "shut"  # of the restart before
+        assert await client.get(f"{PREFIX}generation") == one.generation
+        await client.aclose()
 
     run(url, act)
 

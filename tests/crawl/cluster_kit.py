@@ -168,6 +168,7 @@ class Cluster:
         for running in alive:
             ended = running.wait(max(1.0, deadline - time.monotonic()))
             assert ended.status == 0, ended.stderr[-3000:]
+            assert "Traceback" not in ended.stderr, ended.stderr
 
     def kill(self) -> None:
         for running in self.workers:

@@ -40,4 +40,4 @@ def test_answers_that_get_lost(tmp_path: Path) -> None:
     assert way.lost > 10
     asked = [request for request in pages(requests) if "slow" in request.target]
     assert min(later.started - first.started for first, later in pairwise(asked)) > 0.3 - LATE
-    assert not [worker.stderr for worker in workers if "fault of ours" in worker.stderr]
+    assert max(worker.stderr.count("Redis can't be asked") for worker in workers) <= 2  # a line a minute

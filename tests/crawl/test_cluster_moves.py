@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -89,6 +90,8 @@ def test_robots_txt_that_another_workers_host_keeps(tmp_path: Path) -> None:
         verdicts = {record["url"]: record["category"] for record in cluster.records()}
     assert {url for url, verdict in verdicts.items() if verdict != "Ok"} == {url for url in urls if "secret" in url}
     assert not [request for request in requests if "secret" in request.target]
+    asked = Counter(request.host for request in requests if request.target == "/robots.txt")
+    assert max(asked.values()) <= 2 * len(workers)  # who gives way asks again, and nobody for ever
 
 
 @pytest.mark.parametrize("write", [1, 4])

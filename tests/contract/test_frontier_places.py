@@ -1,0 +1,66 @@
+"""Which gate hosts belong to, settled by workers in a real Redis while some names take long to look up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis as sync_redis
+
+from linkcrawl.frontier.cluster_ledger import Ledger
+from linkcrawl.frontier.cluster_places import Places
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.network.resolver import Resolver
+from tests.contract.test_servers import server
+from tests.unit.frontier_kit import Clock, session
+
+SLOW = "slow.example"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    url = f"{server('TEST_REDIS_URL')}/10"
+    with sync_redis.Redis.from_url(url) as client:
+        client.flushdb()
+        yield url
+        client.flushdb()
+
+
+def test_a_name_that_takes_long_holds_up_no_other(url: str, tmp_path: Path) -> None:
+    answer = threading.Event()
+
+    def lookup(host: str) -> list[str]:
+        if host == SLOW:
+            answer.wait(30)
+        return ["8.8.8.8"]
+
+    async def main(keeper: Gatekeeper) -> None:
+        ledger, resolver = Ledger.connect(url, 30.0), Resolver(lookup=lookup)
+        await ledger.join({}, "p")
+        parts: Any = SimpleNamespace(ledger=ledger, keeper=keeper, resolver=resolver)
+        places = Places(parts)
+        began = time.monotonic()
+        both = (places.locate([SLOW, "a.example", "", "b.example"]), places.locate(["a.example", SLOW]))
+        await asyncio.gather(*both)
+        assert keeper.known == {"a.example", "b.example", ""}
+        assert time.monotonic() - began < 8.0  # a look-up may take ten
+        assert keeper.name("b.example") == "a.example"
+        answer.set()
+        while SLOW not in keeper.known:
+            await places.locate([SLOW])
+        assert keeper.name(SLOW) == "a.example"
+        resolver.close()
+        await ledger.close()
+
+    at = session(tmp_path, Clock())
+    try:
+        asyncio.run(main(Gatekeeper(at)))
+    finally:
+        answer.set()
+        at.worker.close()
