@@ -213,3 +213,22 @@ def test_a_robots_txt_that_was_there_is_waited_for(crawler: Crawler) -> None:
         pauses = [later.started - one.started for one, later in pairwise(hosts[host][away : away + tries - 1])]
         assert max(pauses) >= 2.0 - LATE, "half of LINKCRAWL_PATIENCE"
     assert set(reasons[gone]) == {"ok", "robots_unreachable"}
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_robots_txt_that_is_kept_elsewhere_holds_up_its_own_host_only(crawler: Crawler, grouped: bool) -> None:
+    """However many links its host has, and however long the other host takes: others are asked meanwhile."""
+    away, keeper, other = where("rules-elsewhere"), where("rules"), where("eleven")
+    group = f'[[policy]]\nname = "g"\nhosts = ["{away}", "{other}"]\ngroup = true\n' if grouped else ""
+    (crawler.folder / "policies.toml").write_text(f'[[policy]]\nname = "k"\nhosts = ["{keeper}"]\ndelay = 8\n{group}')
+    settings = {"LINKCRAWL_POLICIES": "policies.toml", "LINKCRAWL_MAX_WAITING": "10", "DOWNLOAD_DELAY": "0.05"}
+    with running_site(crawler.folder, table="manners") as site:
+        links = [site.url(keeper, "/0"), *(site.url(away, f"/{page}") for page in range(60))]
+        links += [site.url(other, f"/{page}") for page in range(30)]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings, limit=90)
+        hosts = by_host(site.requests())
+    assert crawl.status == 0
+    assert {record["url"] for record in crawl.records} == set(links)
+    rules_at = next(request.started for request in hosts[keeper] if request.target == "/rules.txt")
+    assert max(request.started for request in hosts[other]) < rules_at
+    assert min(request.started for request in pages(hosts[away])) > rules_at
