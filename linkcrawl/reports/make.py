@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 
 from attrs import evolve
 
 from linkcrawl import __version__, urls
+from linkcrawl.exports.rows import TOGETHER
 from linkcrawl.items import Category, Record
 from linkcrawl.reports.hosts import troubles
 from linkcrawl.reports.model import Excluded, MonthRatio, Move, Outcomes, Report, Section, Slow
@@ -33,10 +34,10 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
     list of links and hosts, not those of collections and providers."""
     summary = store.summary(now, top)
     moves = _Moves()
-    for record in store.records(Query(category=Category.OK, redirected=True)):
-        target = lasting_target(record)
-        if target is not None and _site(record.url).partition("://")[2] not in RESOLVERS:
-            moves.add(record.url, target, _collections(store, record))
+    redirected = iter(store.records(Query(category=Category.OK, redirected=True)))
+    while moved := list(islice(filter(_worth_updating, redirected), TOGETHER)):
+        for record, names in _collections(store, moved):
+            moves.add(record, names)
     return Report(
         made_at=now,
         crawler=f"linkcrawl/{__version__}",
@@ -46,7 +47,7 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
         months=tuple(map(_month, summary.months)),
         collections=tuple(_section(part, moves.of_collection[part.name]) for part in summary.collections),
         providers=tuple(_section(part, None) for part in summary.providers),
-        slowest=tuple(_slow(record, _collections(store, record)) for record in summary.slowest),
+        slowest=tuple(_slow(record, names) for record, names in _collections(store, summary.slowest)),
         moves=moves.most(top),
         mismatches=summary.mismatches,
         excluded=_excluded(summary),
@@ -111,10 +112,11 @@ def _month(month: Month) -> MonthRatio:
     return MonthRatio(month=month.month, checked=checked, ok=ok, valid_ratio=ok / checked if checked else None)
 
 
-def _collections(store: Store, record: Record) -> set[str | None]:
-    """What a record's link is in by now, as sections count it: None stands for a mention without a collection. The
-    record itself has those of the time when it was made."""
-    return {proxy.collection for proxy in store.proxies([record.link_id])[record.link_id]}
+def _collections(store: Store, records: Sequence[Record]) -> Iterator[tuple[Record, set[str | None]]]:
+    """Each record with the collections that its link is in by now, as sections count it: None stands for a mention
+    without one. The record itself has those of the time when it was made."""
+    mentions = store.proxies([record.link_id for record in records])
+    return ((record, {proxy.collection for proxy in mentions[record.link_id]}) for record in records)
 
 
 def _slow(record: Record, collections: set[str | None]) -> Slow:
@@ -160,6 +162,10 @@ def lasting_target(record: Record) -> str | None:
     return None if target in (record.url, chain[0].url) else target
 
 
+def _worth_updating(record: Record) -> bool:
+    return lasting_target(record) is not None and _site(record.url).partition("://")[2] not in RESOLVERS
+
+
 class _Moves:
     """Permanent redirects, gathered by where they lead from and to."""
 
@@ -169,14 +175,15 @@ class _Moves:
         self._groups: dict[tuple[str, str], Move] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def add(self, url: str, target: str, collections: set[str | None]) -> None:
-        """Take a link that has moved for good."""
-        key = _site(url), _site(target)
+    def add(self, record: Record, collections: set[str | None]) -> None:
+        """Take the record of a link that is worth updating."""
+        target = lasting_target(record) or record.url
+        key = _site(record.url), _site(target)
         self.links += 1
         self.of_collection.update(collections)
         self._counts[key] += 1
         if key not in self._groups:
-            self._groups[key] = Move(from_site=key[0], to_site=key[1], links=0, url=url, target=target)
+            self._groups[key] = Move(from_site=key[0], to_site=key[1], links=0, url=record.url, target=target)
 
     def most(self, top: int) -> tuple[Move, ...]:
         """The largest groups."""
