@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from linkcrawl.frontier.local import HOSTS_A_CALL, HostQueue, LocalQueue
 from linkcrawl.items import DueLink
@@ -56,10 +57,18 @@ class Feeder:
             self.feed()
 
     def feed(self) -> None:
-        """Fetch for the hungry hosts, unless that is under way, or more checks than memory is set aside for wait for
-        their next hop: then their hosts are what the crawl waits for, and more links would not help."""
-        if self._hungry and self._feeding is None and self.under_way < self._session.config.max_waiting:
+        """Fetch for the hungry hosts, unless that is under way."""
+        if self._feeding is None and self._next():
             self._feeding = asyncio.get_running_loop().create_task(self._feed())
+
+    def _next(self) -> list[HostQueue]:
+        """Hungry hosts that may be fed. While more checks than memory is set aside for wait for their next hop, these
+        are those that have few of them: all links of a resolver that lead to one slow host fill that memory, and the
+        other hosts must not wait for them."""
+        hungry: Iterable[HostQueue] = self._hungry.values()
+        if self.under_way >= self._session.config.max_waiting:
+            hungry = (queue for queue in hungry if queue.under_way < self._queue.share)
+        return list(islice(hungry, HOSTS_A_CALL))
 
     def look(self) -> None:
         """New links may be due: look. A look under way may have missed them: then once more after it."""
@@ -113,8 +122,7 @@ class Feeder:
     async def _feed(self) -> None:
         session, store, queue = self._session, self._session.store, self._queue
         try:
-            while self._hungry and not queue.spent:
-                hungry = list(self._hungry.values())[:HOSTS_A_CALL]
+            while not queue.spent and (hungry := self._next()):
                 for each in hungry:
                     del self._hungry[each.host]
                 epoch, readings = self._session.epoch, {each.host: each.reading for each in hungry}

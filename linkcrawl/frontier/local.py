@@ -37,6 +37,11 @@ class HostQueue:
     def held(self) -> int:
         return len(self.out)
 
+    @property
+    def under_way(self) -> int:
+        """Checks of its links that have begun and have no record yet."""
+        return self.held - self.ready
+
 
 class LocalQueue:
     """Which hosts have due links, and the next of them.

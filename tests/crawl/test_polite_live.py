@@ -232,3 +232,18 @@ def test_a_robots_txt_that_is_kept_elsewhere_holds_up_its_own_host_only(crawler:
     rules_at = next(request.started for request in hosts[keeper] if request.target == "/rules.txt")
     assert max(request.started for request in hosts[other]) < rules_at
     assert min(request.started for request in pages(hosts[away])) > rules_at
+
+
+def test_hops_that_wait_for_a_silent_host_hold_up_no_other(crawler: Crawler) -> None:
+    """More of them than may be held in memory; and the crawl does not end for them while others have links."""
+    resolver, other = where("resolver"), where("eleven")
+    settings = {"LINKCRAWL_MAX_WAITING": "10", "DOWNLOAD_DELAY": "0.05", "LINKCRAWL_PATIENCE": "5"}
+    with running_site(crawler.folder, table="manners") as site:
+        links = [site.url(resolver, f"/{page}") for page in range(60)]
+        links += [site.url(other, f"/{page}") for page in range(100)]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings, limit=60)
+        hosts = by_host(site.requests())
+    assert crawl.status == 0
+    assert {record["url"] for record in crawl.records} >= set(links[60:])
+    assert len(pages(hosts[where("silent")])) == 1
+    assert crawler.books().due == 160 - len(crawl.records)

@@ -103,6 +103,8 @@ HOSTS: dict[str, tuple[Behaviour, Behaviour | None]] = {
     "ordered": (answer(), None),
     "retry-hour": (in_turn(answer(429, headers=[("Retry-After", "3600")]), answer()), None),
     "rules-come-back": (answer(), in_turn(_asking("Allow: /"), answer(503), reset(), reset(), _asking("Disallow: /5"))),
+    "silent": (answer(429, headers=[("Retry-After", "3600")]), None),
+    "resolver": (answer(), None),  # redirects all to `silent`
     "rules-go-away": (answer(), in_turn(_asking("Allow: /"), answer(503))),
 }
 _NUMBERS = {name: number for number, name in enumerate(HOSTS)}
@@ -118,9 +120,11 @@ def manners(ports: Ports) -> list[Host]:
     free = answer(404, b"", mime="text/plain")
     files = {name: file or free for name, (_, file) in HOSTS.items()}
     files["rules-elsewhere"] = redirect(f"http://{where('rules')}:{ports.plain}/rules.txt", 301)
+    behaviours = {name: page for name, (page, _) in HOSTS.items()}
+    behaviours["resolver"] = redirect(f"http://{where('silent')}:{ports.plain}/")
     hosts = [
         Host(address=where(name), routes={"*": page, "/robots.txt": files[name], "/rules.txt": _asking("Disallow: /x")})
-        for name, (page, _) in HOSTS.items()
+        for name, page in behaviours.items()
     ]
     addresses = [*map(grouped, range(GROUPED)), *map(spread, range(SPREAD))]
     return [*hosts, *(Host(address=each, routes={"*": answer(), "/robots.txt": free}) for each in addresses)]

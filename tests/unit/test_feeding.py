@@ -216,21 +216,28 @@ def test_only_what_the_crawl_is_narrowed_to(opened: Callable[..., Table]) -> Non
     assert {link.host for link in table.brought} == {"b.example"}
 
 
-def test_nothing_is_fetched_while_too_many_checks_wait(opened: Callable[..., Table]) -> None:
+def test_while_too_many_checks_wait_only_hosts_with_few_of_them_are_fed(opened: Callable[..., Table]) -> None:
+    """All links of a resolver lead to one slow host: the other hosts' must not wait for them."""
     table = opened(LINKCRAWL_MAX_WAITING=5)
-    seed(table, a=3)
+    seed(table, a=200, b=40)
+    share = 32
 
     async def steps() -> None:
-        table.feeder.under_way = 5
         await table.feeder.look_now()
         await table.settled()
-        assert table.brought == []
+        resolver = table.queue.hosts["a.example"]
+        for link in [link for link in table.brought if link.host == "a.example"]:
+            table.queue.took(link)
+        assert resolver.under_way == share == table.queue.share
+        table.feeder.under_way = share
+        await table.eat()
+        assert Counter(link.host for link in table.brought) == {"a.example": share, "b.example": 40}
         table.feeder.under_way = 4
         table.feeder.feed()
         await table.settled()
 
     in_loop(steps)
-    assert len(table.brought) == 3
+    assert Counter(link.host for link in table.brought)["a.example"] > share
 
 
 def test_a_link_whose_record_is_stored_is_not_out_any_more(opened: Callable[..., Table]) -> None:
