@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.crawl.cluster_kit import LEASE, holders, running_cluster
+from tests.crawl.cluster_kit import holders, running_cluster
 from tests.crawl.harness import until
 from tests.site.client import running_site
 from tests.site.crowds import healthy
 
 #: Seconds that Redis is away; then a second line about it has been due for a second.
 AWAY = 61.5
-HOSTS, LINKS = 12, 14
+HOSTS, LINKS, LEASE = 12, 12, 3.0
 
 
 def test_a_minute_without_redis(tmp_path: Path) -> None:
     with (
         running_site(tmp_path, hosts=HOSTS, after=0.02) as site,
-        running_cluster(tmp_path, LINKCRAWL_PATIENCE="120") as cluster,
+        running_cluster(tmp_path, LINKCRAWL_PATIENCE="120", LINKCRAWL_LEASE=str(LEASE)) as cluster,
     ):
         urls = [site.url(healthy(host), f"/{page}") for host in range(HOSTS) for page in range(LINKS)]
         cluster.seed(urls)
