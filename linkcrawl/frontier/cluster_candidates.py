@@ -51,7 +51,7 @@ class Candidates:
 
     def room(self, beat: Beat, mine: int) -> int:
         """How many gates more are our share, beside `mine` with work."""
-        return AT_ONCE if beat.others == 0 else room(beat, mine, len(self._hosts))
+        return AT_ONCE if beat.others == 0 else room(beat, mine, len(self._hosts) + len(self._held))
 
     def renew(self) -> None:
         """As the last look has them; later those again that others held."""

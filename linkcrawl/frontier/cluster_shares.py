@@ -34,9 +34,10 @@ class Pace:
         return math.inf if ended == before else left * (now - began) / (ended - before)
 
 
-def room(beat: Beat, mine: int, unclaimed: int) -> int:
-    """How many gates more are our share, beside `mine` with work, where `unclaimed` have been seen that may be free."""
-    free = max(0, unclaimed - beat.load)  # the others hold the rest of what the last look has seen
+def room(beat: Beat, mine: int, seen: int) -> int:
+    """How many gates more are our share, beside `mine` with work. `seen`: those with work that are not ours, others'
+    and free ones."""
+    free = max(0, seen - beat.load)
     return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
 
 

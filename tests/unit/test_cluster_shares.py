@@ -15,18 +15,20 @@ def beat(others: int, load: int) -> Beat:
 
 
 @pytest.mark.parametrize(
-    ("others", "load", "mine", "unclaimed", "more"),
+    ("others", "load", "mine", "seen", "more"),
     [
         (1, 0, 0, 300, 150),  # two begin at once
         (1, 150, 0, 300, 150),  # the other was first: half of all that was seen is its
         (1, 150, 150, 150, 0),
         (3, 75, 0, 300, 75),
         (1, 10, 0, 0, 5),  # none is known to be free, but the other will give
+        (1, 1, 1, 2, 1),  # each has one, and one is free
+        (1, 1, 1, 1, 0),
         (1, 0, 7, 0, -3),
     ],
 )
-def test_room(others: int, load: int, mine: int, unclaimed: int, more: int) -> None:
-    assert room(beat(others, load), mine, unclaimed) == more
+def test_room(others: int, load: int, mine: int, seen: int, more: int) -> None:
+    assert room(beat(others, load), mine, seen) == more
 
 
 @pytest.mark.parametrize(
