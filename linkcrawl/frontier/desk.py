@@ -52,7 +52,6 @@ class RobotsDesk:
         self._decided = decided
         self._put_off = put_off
         self._waiting: dict[str, list[Request]] = {}
-        self._led_to: dict[str, str] = {}  # the hosts that redirects have led to, by authority
         self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
 
     @staticmethod
@@ -64,17 +63,9 @@ class RobotsDesk:
         """Whether requests to a host wait for its robots.txt."""
         return f"http://{host}" in self._waiting or f"https://{host}" in self._waiting
 
-    def is_led_away(self, host: str) -> bool:
-        """Whether a robots.txt of a host is being fetched from another. Its own gate is free meanwhile, and would hand
-        out link after link, to wait here, as many as the crawl may hold in memory."""
-        if not self._led_to:
-            return False
-        return any(self._led_to.get(f"{scheme}://{host}", host) != host for scheme in ("http", "https"))
-
     def clear(self) -> None:
         """Forget all that waits."""
         self._waiting.clear()
-        self._led_to.clear()
         self._failed_lately.clear()
 
     def let_go(self, authority: str) -> list[Request]:
@@ -128,12 +119,9 @@ class RobotsDesk:
         )
         stepped = step(request.meta["robots"], outcome, body, cut=cut)
         if isinstance(stepped, Fetched):
-            self._led_to.pop(stepped.authority, None)
             self._settle(stepped)
         else:
-            onward = self._request(stepped)
-            self._led_to[stepped.authority] = onward.meta["host"]
-            self._enqueue(onward)
+            self._enqueue(self._request(stepped))
 
     def _settle(self, fetched: Fetched) -> None:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""

@@ -138,14 +138,6 @@ class LocalQueue:
         queue = self.hosts[link.host]
         queue.drained, queue.passed_over = True, sys.maxsize
 
-    def reopen(self, host: str) -> bool:
-        """The host may be asked sooner than it was shut until; whether it was shut, so that a look is worth while."""
-        queue = self.hosts.get(host)
-        if queue is None or queue.passed_over != sys.maxsize:
-            return False
-        queue.again_at = -inf
-        return True
-
     @property
     def again_at(self) -> float:
         """When the first link that was passed over has its time."""

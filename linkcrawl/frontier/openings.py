@@ -12,9 +12,6 @@ from linkcrawl.politeness.policy import Policies
 from linkcrawl.politeness.robots_cache import RobotsCache
 from linkcrawl.politeness.robots_txt import Robots
 
-#: Seconds until a host is looked at again that something else opens.
-LATER = 3600.0
-
 OPEN = Wait(at=-math.inf, why="ready")
 
 
@@ -38,8 +35,6 @@ class Openings:
         self.orders: dict[str, Order] = {}
         #: Until when hosts are left alone whose robots.txt has just now not been had, though it was there before.
         self.put_off: dict[str, float] = {}
-        #: Whether a host waits for its robots.txt, which is being fetched from another.
-        self.awaits: Callable[[str], bool] = lambda host: False
 
     def of_host(self, host: str, now: float) -> Wait:
         """When the host may be asked, and why not before."""
@@ -71,8 +66,6 @@ class Openings:
             yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", standing=Standing.BLOCKED)
         if (again_at := self.put_off.get(host, now)) > now:
             yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
-        if self.awaits(host):
-            yield Wait(at=now + LATER, why="its robots.txt is being fetched from another host")
         for robots in robots_of(self._knowledge.robots, host):
             if (open_at := robots.open_at(now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", standing=Standing.QUIET)

@@ -66,7 +66,6 @@ class Scheduler(BaseScheduler):
         self.keeper = Gatekeeper(session)
         self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided, self._robots_put_off)
         self.doubt = NetworkDoubt(session.now)
-        self.keeper.openings.awaits = self.desk.is_led_away
         self.feeder = Feeder(session, self.queue, self._deliver)
         self.feeder.give_up = self.give_up
         self._giving_up: asyncio.Task[None] | None = None
@@ -384,8 +383,6 @@ class Scheduler(BaseScheduler):
             gate = self._placer.gate(host.host)
             self.keeper.renew(gate)
             self.bench.retime(gate, gate.wake)  # it may be waiting already, for the delay of before
-            if self.queue.reopen(host.host):
-                self.feeder.look()
         for request in reversed(waiting):
             self._placer.place(request, Lane.HOP, first=True)
 

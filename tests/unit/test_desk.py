@@ -254,15 +254,3 @@ def test_a_file_that_was_never_there_is_not_waited_for(office: Office) -> None:
     office.clock.at += 7200
     office.answer(office.fetch(), answer(500))
     assert (len(office.told), office.put_off) == (2, [])
-
-
-@pytest.mark.parametrize(
-    ("location", "away"),
-    [("/rules.txt", False), ("http://b.example/rules.txt", True), ("https://a.example/robots.txt", False)],
-)
-def test_whose_robots_txt_is_being_fetched_elsewhere(office: Office, location: str, away: bool) -> None:
-    office.answer(office.fetch(), answer(301, location=location))
-    assert office.desk.is_led_away("a.example") is away
-    assert not office.desk.is_led_away("b.example")
-    office.answer(office.enqueued.pop(), answer(), "User-agent: *")
-    assert not office.desk.is_led_away("a.example")
