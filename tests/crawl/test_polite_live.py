@@ -15,6 +15,7 @@ from tests.crawl.harness import Crawl, Crawler, until
 from tests.crawl.measures import LATE, by_host, overlapping, pages
 from tests.crawl.test_polite_manners import command
 from tests.site.client import Request, RunningSite, running_site
+from tests.site.crowds import healthy
 from tests.site.manners import where
 
 #: Seconds within which an edit or an order acts (the contract's), and seconds that are looked at after that.
@@ -247,3 +248,11 @@ def test_hops_that_wait_for_a_silent_host_hold_up_no_other(crawler: Crawler) -> 
     assert {record["url"] for record in crawl.records} >= set(links[60:])
     assert len(pages(hosts[where("silent")])) == 1
     assert crawler.books().due == 160 - len(crawl.records)
+
+
+def test_hosts_that_keep_each_others_robots_txt(crawler: Crawler) -> None:
+    with running_site(crawler.folder, hosts=2, after=0.01, crossed=True) as site:
+        links = [site.url(healthy(host), f"/{page}") for host in range(2) for page in range(5)]
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings={"LINKCRAWL_ROBOTS_TTL": "1"}, limit=60)
+    assert crawl.status == 0
+    assert {record["url"]: record["reason"] for record in crawl.records} == dict.fromkeys(links, "ok")
