@@ -204,7 +204,7 @@ class Leases:
             if gate in self._leases:
                 taken = True
             else:
-                (answer,) = await self._ask([(gate, 0.0)], wanted=True)
+                (answer,) = await self._ask([(gate, 0.0, 0)], wanted=True)
                 taken = answer.standing == "taken"
                 if taken:
                     await self._open({gate: {host_of(placed.task) for placed in waiting}}, {gate: answer})
@@ -212,14 +212,14 @@ class Leases:
                 for placed in self._wants.pop(gate):
                     self._offer(placed)
 
-    async def _ask(self, gates: list[tuple[str, float]], *, wanted: bool = False) -> list[Taken]:
+    async def _ask(self, gates: list[tuple[str, float, int]], *, wanted: bool = False) -> list[Taken]:
         """Ask Redis for gates. One that is ours and isn't open here is given back: an answer of Redis was lost."""
         try:
             answers = await self._ledger.take(gates, wanted=wanted)
         except (redis.RedisError, OSError):
-            self._give_back(name for name, _ in gates)
+            self._give_back(name for name, _, _ in gates)
             raise
-        self._give_back(name for (name, _), answer in zip(gates, answers, strict=True) if answer.standing == "mine")
+        self._give_back(name for (name, _, _), answer in zip(gates, answers, strict=True) if answer.standing == "mine")
         return answers
 
     def _give_back(self, names: Iterable[str]) -> None:
@@ -232,7 +232,8 @@ class Leases:
         if not names:
             return
         epoch = self._session.epoch
-        given = await self._ask([(name, self._candidates.seen_at) for name in names])
+        due = {name: sum(self._queue.hosts[host].due for host in hosts) for name, hosts in gates.items()}
+        given = await self._ask([(name, self._candidates.seen_at, due[name]) for name in names])
         if epoch != self._session.epoch:
             return
         answers = dict(zip(names, given, strict=True))
@@ -339,7 +340,9 @@ class Leases:
     def _leave(self, name: str) -> None:
         lease = self._leases.pop(name)
         gate = self._bench.gates[name]
-        done = all(self._queue.hosts[host].due == 0 for host in lease.hosts if host in self._queue.hosts)
+        # A gate that was leased for a hop only may have links that this worker knows nothing of.
+        seen = [self._queue.hosts[host] for host in lease.hosts if host in self._queue.hosts]
+        done = bool(seen) and all(queue.due == 0 for queue in seen)
         self._bench.drain(gate)
         self._queue.give_back(lease.hosts)
         self._travels.give_back(name)

@@ -155,15 +155,16 @@ class Ledger:
         """The gates of hosts (host key, registered domain, address or ""), chosen now where they are new."""
         return dict(await self._run("place", {"hosts": hosts, "few": few}))
 
-    async def take(self, gates: Sequence[tuple[str, float]], *, wanted: bool = False) -> list[Taken]:
-        """Lease gates; with each, when (Unix seconds) links were last seen due there. `wanted`: have others give it."""
-        asked = [(gate, _ms(looked)) for gate, looked in gates]
+    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[Taken]:
+        """Lease gates; with each, when (Unix seconds) links were last seen due there, and how many. `wanted`: have
+        others give it."""
+        asked = [(gate, _ms(looked), due) for gate, looked, due in gates]
         return [_taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted}) if row]
 
     async def give(self, gates: Iterable[Given]) -> None:
         """Give gates back."""
         rows = [(each.gate, _wait(each.wait), each.done) for each in gates]
-        await self._run("give", {"gates": rows, "again": _ms(self._lease)})
+        await self._run("give", {"gates": rows})
 
     async def waited_for(self, most: int) -> list[str]:
         """Some of the gates that hops wait for."""

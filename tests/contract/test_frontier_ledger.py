@@ -44,7 +44,7 @@ def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: 
 
 
 async def standings(ledger: Ledger, *gates: str, looked: float = 0.0, **how: Any) -> list[str]:
-    return [taken.standing for taken in await ledger.take([(gate, looked) for gate in gates], **how)]
+    return [taken.standing for taken in await ledger.take([(gate, looked, 1) for gate in gates], **how)]
 
 
 def test_a_gate_has_one_holder(url: str) -> None:
@@ -58,10 +58,10 @@ def test_a_gate_has_one_holder(url: str) -> None:
 
 def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        (first,) = await one.take([("a", 0.0)])
+        (first,) = await one.take([("a", 0.0, 1)])
         assert first.wait is None  # nobody knows what was before
         await one.give([Given(gate="a", wait=50.0, done=False)])
-        (second,) = await other.take([("a", 0.0)])
+        (second,) = await other.take([("a", 0.0, 1)])
         assert second.standing == "taken"
         assert second.wait is not None
         assert 20.0 < second.wait <= 50.0
@@ -71,14 +71,14 @@ def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
 
 def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         await one.flying({"a": "link"})
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
             await other.beat(busy=True, load=0, policies="p")
         with pytest.raises(Lost):
             await one.beat(busy=True, load=1, policies="p")
-        (taken,) = await other.take([("a", 0.0)])
+        (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.wait, taken.deaths) == ("taken", None, {"link": 1})
         with pytest.raises(Lost):  # whoever has lost its session changes nothing
             await one.give([Given(gate="a", wait=0.0, done=True)])
@@ -106,7 +106,7 @@ def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monke
 
 def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         await one.give([Given(gate="a", wait=0.0, done=True)])
         assert await standings(other, "a") == ["empty"]
         assert await standings(other, "a", looked=time.time() + 3600) == ["taken"]
@@ -114,22 +114,29 @@ def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url
     run(url, act)
 
 
-def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone_for_a_while(url: str) -> None:
+def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> None:
     """Its links are due until they end: workers that look for the end of a crawl would take it again and again."""
 
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.take([("a", 0.0)])
-        await one.send(Hop(gate="far", text="hop"), "a", "token", "journey")
+        later = time.time() + LEASE / 2
+        await one.take([("a", 0.0, 2)])
+        for token in ("token", "another"):
+            await one.send(Hop(gate="far", text=token), "a", token, token)
         await one.give([Given(gate="a", wait=0.0, done=True)])
-        assert await standings(other, "a", looked=time.time() + LEASE / 2) == ["empty"]
-        assert await standings(other, "a", looked=time.time() + 2 * LEASE) == ["taken"]
+        assert [each.standing for each in await other.take([("a", later, 2)])] == ["empty"]
+        (taken,) = await other.take([("a", later, 3)])  # one has come due besides
+        assert (taken.standing, sorted(taken.out)) == ("taken", ["another", "token"])
+        await other.give([Given(gate="a", wait=0.0, done=False)])
+        assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["empty"]
+        await other.out([], [], [("a", "token")])
+        assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["taken"]
 
     run(url, act)
 
 
 def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         first, second = (Hop(gate="a", text=f"hop {number}") for number in (1, 2))
         await other.send(first, "home", "token 1", "journey 1")
         for _ in range(2):  # an answer may get lost
@@ -143,7 +150,7 @@ def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
         await other.send(second, "home", "token 2", "journey 2")
         await one.give([Given(gate="a", wait=0.0, done=True)])
         assert await other.waited_for(10) == ["a"]
-        (taken,) = await other.take([("a", 0.0)])
+        (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.hops) == ("taken", ("hop 2",))
         assert await one.take_in([second], [("home", "token 2")]) == [False]  # it is not its gate any more
         assert await other.take_in([second], [("home", "token 2")]) == [True]
@@ -157,7 +164,7 @@ def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
 
     async def act(one: Ledger, other: Ledger) -> None:
         hop = Hop(gate="a", text="hop")
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         await other.send(hop, "home", "token", "journey")
         assert await one.take_in([hop], [("home", "token")]) == [True]
         await other.send(hop, "home", "token", "journey")
@@ -171,11 +178,11 @@ def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
 def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
         await other.send(Hop(gate="a", text="hop"), "home", "token", "journey")
-        await one.take([("a", 0.0)])  # its answer is lost, with the hop in it
+        await one.take([("a", 0.0, 1)])  # its answer is lost, with the hop in it
         assert await standings(one, "a") == ["mine"]
         for _ in range(2):
             await one.give([Given(gate="a", wait=None, done=False)])
-        (taken,) = await other.take([("a", 0.0)])
+        (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.wait, taken.hops) == ("taken", None, ("hop",))
 
     run(url, act)
@@ -184,7 +191,7 @@ def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) 
 def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
         await one.send(Hop(gate="far", text="hop"), "home", "token", "journey")
-        (home,) = await other.take([("home", 0.0)])
+        (home,) = await other.take([("home", 0.0, 2)])
         assert home.out == ("token",)
         assert await one.out([("home", "token")], [("home", "token"), ("home", "another")]) == ([True], [True, False])
         await one.out([], [], [("home", "token")])
@@ -195,7 +202,7 @@ def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -
 
 def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
     async def act(one: Ledger, other: Ledger, third: Ledger) -> None:
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         assert await standings(other, "a", wanted=True) == ["held"]
         assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
         first = one.session < other.session
@@ -297,7 +304,7 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
         await one.join({}, "p")
         await client.script_flush()
         await client.script_load(one._sources["beat"])
-        assert (await one.take([("a", 0.0)]))[0].standing == "shut"  # of the restart before
+        assert (await one.take([("a", 0.0, 1)]))[0].standing == "shut"  # of the restart before
         assert await client.get(f"{PREFIX}generation") == one.generation
         await client.aclose()
 
@@ -306,7 +313,7 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
 
 def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
     async def act(one: Ledger, other: Ledger) -> None:
-        await one.take([("a", 0.0)])
+        await one.take([("a", 0.0, 1)])
         await one.give([Given(gate="a", wait=0.0, done=False)])
         with sync_redis.Redis.from_url(url) as client:
             client.script_flush()  # what a restart leaves of scripts, with all its data back
@@ -316,7 +323,7 @@ def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
                 await one.beat(busy=True, load=0, policies="p")
             await one.join({}, "p")
             # Who has not noticed may still use what it leased before.
-            while (taken := (await one.take([("a", 0.0)]))[0]).standing == "shut":
+            while (taken := (await one.take([("a", 0.0, 1)]))[0]).standing == "shut":
                 assert time.monotonic() < other.deadline + MARGIN + 1.0
                 await asyncio.sleep(0.05)
                 await one.beat(busy=True, load=0, policies="p")

@@ -60,6 +60,21 @@ def test_clocks_and_groups_hold_over_all_workers(tmp_path: Path, site: RunningSi
     assert min(later.started - first.started for first, later in pairwise(group)) > 0.4 - LATE
 
 
+def test_gates_that_change_hands_with_checks_in_them_keep_all_their_links(tmp_path: Path) -> None:
+    """Workers that begin one after the other give each other gates whose first checks wait for robots.txt: these go
+    on elsewhere, and who takes the gate for them only knows nothing of its other links."""
+    hosts, each = 250, 8
+    quick = {"DOWNLOAD_DELAY": "0", "AUTOTHROTTLE_TARGET_CONCURRENCY": "1000", "CONCURRENT_REQUESTS": "32"}
+    with (
+        running_site(tmp_path, hosts=hosts, after=0.1) as site,
+        running_cluster(tmp_path, **quick, LINKCRAWL_LEASE="15") as cluster,
+    ):
+        urls = [site.url(healthy(host), f"/{page}") for host in range(hosts) for page in range(each)]
+        cluster.seed(urls)
+        cluster.end(*[cluster.start() for _ in range(3)])
+        cluster.judge(urls, site.requests(), delay=0.0)
+
+
 def test_pushed_seeds_are_taken_up_while_workers_run(tmp_path: Path, site: RunningSite) -> None:
     urls = [site.url(healthy(host), f"/{page}") for host in range(4) for page in range(2)]
     with running_cluster(tmp_path) as cluster:

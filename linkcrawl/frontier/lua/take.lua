@@ -1,5 +1,5 @@
--- Leases gates for the session. given: gates, a list of {gate, looked (ms: what is due there was seen then)}; wanted:
--- take it before others do. Gives for each gate its standing and, where it is leased now, all that belongs to it; hops
+-- Leases gates for the session. given: gates, a list of {gate, looked (ms: what is due there was seen then), due (how
+-- many links that were)}; wanted: take it before others do. Gives for each gate its standing and, where it is leased now, all that belongs to it; hops
 -- stay where they are until out.lua takes them in.
 local taken = {}
 local WANTED = 5000 -- ms that a gate is kept for who wants it, unless it says so again
@@ -11,11 +11,12 @@ if redis.call('EXISTS', key('shut')) == 1 then
   return cjson.encode(taken)
 end
 for i, each in ipairs(given.gates) do
-  local gate, looked = each[1], each[2]
+  local gate, looked, due = each[1], each[2], each[3]
   local owner = redis.call('HGET', key('gates'), gate)
   local wanter = redis.call('GET', key('wanted:' .. gate))
   local done = redis.call('HGET', key('done'), gate)
   local hops = redis.call('LLEN', key('hops:' .. gate))
+  local out = redis.call('ZCOUNT', key('out:' .. gate), now, '+inf') -- links that are due until their checks have ended
   if owner == me then
     taken[i] = {standing = 'mine'}
   elseif alive(owner) then
@@ -29,7 +30,8 @@ for i, each in ipairs(given.gates) do
     end
   elseif wanter and wanter ~= me and alive(wanter) then
     taken[i] = {standing = 'held'}
-  elseif not owner and done and tonumber(done) >= looked and hops == 0 and not given.wanted then
+  elseif not owner and hops == 0 and not given.wanted
+    and (done and tonumber(done) >= looked or out > 0 and due <= out) then
     taken[i] = {standing = 'empty'}
   else
     local wake = redis.call('HGET', key('wakes'), gate)

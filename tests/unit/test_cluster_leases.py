@@ -1,0 +1,103 @@
+"""What a worker says of a gate that it gives back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from linkcrawl.frontier.cluster_gates import Leases
+from linkcrawl.frontier.cluster_hops import Travels
+from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
+from linkcrawl.frontier.cluster_parts import Parts
+from linkcrawl.frontier.desk import RobotsDesk
+from linkcrawl.frontier.feeding import Feeder
+from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.frontier.local import LocalQueue
+from linkcrawl.frontier.workbench import Workbench
+from linkcrawl.stores import HostBacklog, Narrow
+from tests.unit.frontier_kit import Clock, session
+
+BEAT = Beat(others=1, busy=1, load=0, agreed=True, bells=())
+
+
+@define
+class Ledger:
+    """A ledger that leases whatever is asked for. `hop_gates`: those that hops wait for."""
+
+    hop_gates: list[str] = field(factory=list)
+    given: list[Given] = field(factory=list)
+
+    async def waited_for(self, most: int) -> list[str]:
+        return self.hop_gates
+
+    async def places(self, hosts: Sequence[str]) -> dict[str, str]:
+        return {host: host for host in hosts}
+
+    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[Taken]:
+        return [Taken(standing="taken", wait=0.0, deaths={}) for _ in gates]
+
+    async def give(self, gates: Iterable[Given]) -> None:
+        self.given += gates
+
+
+def leases(folder: Path, ledger: Any, due: dict[str, int]) -> Leases:
+    """Those of a worker whose look has found so many links due at these hosts. Fetching them finds none, as if others
+    had checked them by then."""
+    at = session(folder, Clock())
+    bench: Any = Workbench()
+    queue = LocalQueue(Narrow(), at.now)
+    feeder = Feeder(at, queue, lambda host, links: None)
+    queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], at.now())
+    feeder.looked_at = at.now()
+
+    async def remember() -> None: ...
+    async def arrive(hops: object) -> None: ...
+
+    def nothing(*of: Any) -> Any: ...
+
+    parts = Parts(
+        session=at,
+        ledger=ledger,
+        bench=bench,
+        keeper=Gatekeeper(at),
+        queue=queue,
+        feeder=feeder,
+        desk=RobotsDesk(at, nothing, nothing, nothing),
+        resolver=None,  # type: ignore[arg-type]
+        offer=nothing,
+        place=nothing,
+        remember=remember,
+    )
+    made = Leases(parts, Travels(parts), arrive)
+    feeder.feeds = made.feeds_host
+    return made
+
+
+@pytest.mark.parametrize(
+    ("due", "hop_gates", "done"),
+    [
+        ({"a.example": 3}, [], {"a.example": True}),  # they have been fetched, and are no more
+        ({}, ["a.example"], {"a.example": False}),  # taken for a hop: its own links were never looked at
+        ({"b.example": 1}, ["a.example"], {"a.example": False, "b.example": True}),
+    ],
+)
+def test_a_gate_is_done_only_where_its_links_are_known(
+    tmp_path: Path, due: dict[str, int], hop_gates: list[str], done: dict[str, bool]
+) -> None:
+    ledger = Ledger(hop_gates=hop_gates)
+
+    async def main() -> None:
+        held = leases(tmp_path, ledger, due)
+        await held.take(BEAT)
+        ledger.hop_gates = []
+        while len(ledger.given) < len(done):
+            await asyncio.sleep(0.01)
+            await held.give(BEAT)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    assert {each.gate: each.done for each in ledger.given} == done
