@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 from linkcrawl.check.cookies import Jar
 from linkcrawl.check.fields import bare_mime, length, one_line, redirect_target
 from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.suspects import suspicion
 from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.check.walls import leads_to_login
 from linkcrawl.items import Category, Hop
@@ -228,6 +229,8 @@ def _ended(check: Check, ask: Ask, outcome: Outcome, reason: str, error: str | N
     elif ask.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
         check = evolve(check, head_failed_at=ask.target.host)
         return _ask(check, Ask(method="GET", target=start), Chain(first=len(check.hops)))
+    if reason == "ok":
+        reason = suspicion(check.chain_hops[0].url, ask.target.url) or reason
     verdict = judge(reason)
     finding = Finding(
         verdict=verdict,

@@ -17,7 +17,7 @@ from linkcrawl.check.outcome import Failure
 from linkcrawl.check.walls import is_challenge
 from linkcrawl.items import Category
 
-VERDICT_VERSION = 1
+VERDICT_VERSION = 2
 
 _OK = Category.OK
 _BROKEN = Category.BROKEN
@@ -31,6 +31,9 @@ _INVALID = Category.INVALID
 REASONS: Mapping[str, tuple[Category, str]] = {
     # An answer came.
     "ok": (_OK, "The server answered with success (2xx) or that nothing has changed (304)."),
+    "redirected_home": (_OK, "The link leads to a home page, which answers well; what the link meant may be gone."),
+    "soft_404": (_OK, "The link leads to a page that answers well, and whose address says that nothing was found."),
+    "domain_for_sale": (_OK, "The link leads to a service that parks or sells domain names, which answers well."),
     "login_redirect": (_WALLED, "The link leads to a login."),
     "bot_challenge": (_OPEN, "The server wants proof of a human visitor, which a crawler must not give."),
     "rate_limited": (_OPEN, "The server says that it is asked too often (429, 420, 430, 509, 529) or to come back "

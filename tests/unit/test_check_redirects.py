@@ -98,7 +98,7 @@ REDIRECTS = [
     resolves("D16 .. and spaces around", " ../to ", "/to", start="/x/from"),
     resolves("U06 N25 Latin-1 and UTF-8", "/é", "/%C3%A9"),
     resolves("sent twice, meant once", "/to, /to", "/to"),
-    resolves("D34 another host", "http://a.example.org/", "http://a.example.org/"),
+    resolves("D34 another host", "http://a.example.org/doc", "http://a.example.org/doc"),
     resolves("D31 http to https", "https://a.example/doc", "https://a.example/doc"),
     resolves("D30 case only", "/Doc", "/Doc"),
     resolves("D27 SICI", "/10.1002/(SICI)1<1:A>3.0.CO;2-1", "/10.1002/(SICI)1%3C1:A%3E3.0.CO;2-1"),
