@@ -16,7 +16,7 @@ demo: $(INSTALLED)  ## check a small sample web site on this machine and show wh
 
 test: $(INSTALLED)  ## run all tests, with every server and program that they need; ARGS="-k robots" goes to pytest
 	@$(PY) scripts/programs.py
-	@$(PY) scripts/servers.py $(PY) -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(PY) scripts/servers.py $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(INSTALLED)  ## style, format and types, as CI wants them
 	$(PY) -m ruff check .
