@@ -32,6 +32,7 @@ from linkcrawl.stores.mongo_documents import (
     new_link,
     order_document,
 )
+from linkcrawl.stores.mongo_mentions import changes, merge
 from linkcrawl.stores.mongo_schema import DURABLE
 from linkcrawl.stores.rows import text
 
@@ -150,7 +151,7 @@ class Writer:
     def _add(self, items: list[Document]) -> Taken:
         links: dict[str, Document] = {}
         for item in items:
-            _merge(links, item["link"])
+            merge(links, item["link"])
         self._add_collections({name for link in links.values() for name in link["collections"]})
         new = self._add_links(links)
         proxies = {item["proxy"]["_id"]: item["proxy"] for item in reversed(items)}  # of equal ones the first
@@ -169,14 +170,14 @@ class Writer:
         known = {link["_id"]: link for link in self._links.find({"_id": {"$in": list(links)}}, fields)}
         new = [new_link(link) for link_id, link in links.items() if link_id not in known]
         overtaken = _insert(self._links, new)
-        changes = [
+        updates = [
             change
             for link_id, link in links.items()
             if link_id in overtaken or link_id in known
-            for change in _changes(link, known.get(link_id))
+            for change in changes(link, known.get(link_id))
         ]
-        if changes:
-            self._links.bulk_write(changes, ordered=False)
+        if updates:
+            self._links.bulk_write(updates, ordered=False)
         return len(new) - len(overtaken)
 
     def _insert_missing(self, collection: Collection[Document], documents: dict[Any, Document]) -> int:
@@ -265,37 +266,6 @@ def _batch_id(kind: str, items: list[Document]) -> bytes:
     for item in items:
         digest.update(_ITEM_IDS[kind](item))
     return digest.digest()
-
-
-def _merge(links: dict[str, Document], link: Document) -> None:
-    """Make the mentions of a link in one batch one."""
-    first = links.setdefault(link["_id"], link)
-    if first is link:
-        links[link["_id"]] = {**link, "collections": [*link["collections"]], "providers": [*link["providers"]]}
-        return
-    first["priority"] = max(first["priority"], link["priority"])
-    first["expected_mime"] = first["expected_mime"] or link["expected_mime"]
-    for names in ("collections", "providers"):
-        first[names] += [name for name in link[names] if name not in first[names]]
-
-
-def _changes(link: Document, known: Document | None) -> list[UpdateOne]:
-    """What a known link takes in of a mention. `known`: as it was read, None where it wasn't."""
-    changes: Document = {}
-    if known is None or link["priority"] > known["priority"]:
-        changes["$max"] = {"priority": link["priority"]}
-    new_names = {
-        names: {"$each": [name for name in link[names] if known is None or name not in known[names]]}
-        for names in ("collections", "providers")
-    }
-    added = {names: each for names, each in new_names.items() if each["$each"]}
-    if added:
-        changes["$addToSet"] = added
-    updates = [UpdateOne({"_id": link["_id"]}, changes)] if changes else []
-    if link["expected_mime"] and (known is None or known["expected_mime"] is None):
-        only_first = {"_id": link["_id"], "expected_mime": None}
-        updates.append(UpdateOne(only_first, {"$set": {"expected_mime": link["expected_mime"]}}))
-    return updates
 
 
 def _move(item: Document) -> UpdateOne:
