@@ -1,4 +1,6 @@
-"""Clocks of collections over all workers: the first request of a check asks Redis whether it may begin."""
+"""Clocks over all workers: the first request of a check asks Redis whether it may begin, and so does every request to a
+host that a rule groups with collections.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from uuid import uuid4
 
 import redis
 from attrs import frozen
+from scrapy.http import Request
 
 from linkcrawl.frontier.cluster_parts import Parts
 from linkcrawl.frontier.placing import Task
@@ -23,9 +26,13 @@ HOUR = 3600.0
 RETRY, UNUSED = 0.5, 3.0
 
 
+#: What a grant is for.
+Key = int | str | Request
+
+
 @frozen
 class Grant:
-    """Leave to begin a check. `clocks`: names and delays in seconds; `at`: Unix seconds."""
+    """Leave to begin a check, or to send another request. `clocks`: names and delays in seconds; `at`: Unix seconds."""
 
     name: str
     clocks: tuple[Clock, ...]
@@ -45,8 +52,8 @@ class Grants:
         self._session, self._ledger = parts.session, parts.ledger
         self._spawn = spawn
         self._feeds = feeds
-        self._granted: dict[int | str, Grant] = {}  # by link, those not used yet
-        self._used: dict[int | str, Grant] = {}
+        self._granted: dict[Key, Grant] = {}  # those not used yet
+        self._used: dict[Key, Grant] = {}
         self._asking: Counter[str] = Counter()
 
     def clear(self) -> None:
@@ -60,11 +67,10 @@ class Grants:
         return self._asking[gate] > 0
 
     def asks(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[Clock, ...]) -> bool:
-        """Whether the first request of a check has to wait for a word of Redis that it may clear its clocks; its gate
-        waits with it."""
-        grant = self._granted.pop(_link(task), None)
+        """Whether a task has to wait for a word of Redis that it may clear its clocks; its gate waits with it."""
+        grant = self._granted.pop(_key(task), None)
         if grant is not None:
-            self._used[_link(task)] = grant
+            self._used[_key(task)] = grant
             return False
         opens, gate.wake = gate.wake, self._session.now() + HOUR
         self._asking[gate.name] += 1
@@ -72,18 +78,18 @@ class Grants:
         self._spawn(lambda: self._ask(gate, task, lane, wish, opens))
         return True
 
-    def struck(self, link_id: int | str, *, begun: bool) -> None:
-        """A check that was granted has been sent; or it isn't for now, and others may. Any other: nothing is done."""
-        grant = self._used.pop(link_id, None)
+    def struck(self, task: Task, *, begun: bool) -> None:
+        """What was granted has been sent; or it isn't for now, and others may. Any other: nothing is done."""
+        grant = self._used.pop(_key(task), None)
         if grant is not None:
             self._tell(grant, begun=begun)
 
     def give_back_unused(self) -> None:
         """What was granted for checks that do not begin after all (their gate is another's, rules have changed)."""
         now = self._session.now()
-        for link, grant in list(self._granted.items()):
+        for key, grant in list(self._granted.items()):
             if now - grant.at > UNUSED:
-                del self._granted[link]
+                del self._granted[key]
                 self._tell(grant, begun=False)
 
     def _tell(self, grant: Grant, *, begun: bool) -> None:
@@ -120,7 +126,7 @@ class Grants:
             return
         names: tuple[str, ...] = ()
         if wait == 0:
-            self._granted[_link(task)] = wish
+            self._granted[_key(task)] = wish
         else:
             names = tuple(clock.name for clock in wish.clocks)
             opens = self._session.now() + (1.0 if wait is None else wait)
@@ -129,5 +135,9 @@ class Grants:
         self._parts.bench.offer(gate, task, lane=lane, clocks=names, first=True)
 
 
-def _link(task: Task) -> int | str:
-    return task.id if isinstance(task, DueLink) else task.meta["link"].id
+def _key(task: Task) -> Key:
+    """The link for a check that begins, be it known by its link or by its first request; else the request."""
+    if isinstance(task, DueLink):
+        return task.id
+    link_id: int | str | None = task.meta["link"].id if task.meta.get("clocks") else None
+    return task if link_id is None else link_id

@@ -14,12 +14,11 @@ from linkcrawl.check.procedure import Bar, Check
 from linkcrawl.frontier.cluster import DEATHS, Cluster
 from linkcrawl.frontier.cluster_ledger import Ledger
 from linkcrawl.frontier.cluster_parts import Parts
-from linkcrawl.frontier.placing import Task
+from linkcrawl.frontier.placing import Task, clocks_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.frontier.workbench import Gate, Lane
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.resolver import resolver_of
-from linkcrawl.politeness.policy import Clock
 from linkcrawl.session import LeaseLost
 
 if TYPE_CHECKING:
@@ -144,17 +143,16 @@ class ClusterScheduler(Scheduler):
         return super()._hand_out(request, gate)
 
     def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
-        clocks = self._must_clear(task)
+        clocks = clocks_of(self._session.policies, task)
         if clocks and self.cluster.clocks.asks(gate, task, self._lane(task), clocks):
             return None
         return super()._prepare(gate, task, now)
 
-    def _must_clear(self, task: Task) -> tuple[Clock, ...]:
-        """The clocks that the first request of a check has to clear; none for any other."""
-        link = task if isinstance(task, DueLink) else task.meta["link"] if task.meta.get("clocks") else None
-        if link is None:
-            return ()
-        return self._session.policies.of_link(link.host, link.collections, link.providers).clocks
+    def _instead(self, gate: Gate[Task], robots: Request) -> Request | None:
+        clocks = clocks_of(self._session.policies, robots)
+        if clocks and self.cluster.clocks.asks(gate, robots, Lane.HOP, clocks):
+            return None
+        return super()._instead(gate, robots)
 
     def _lane(self, task: Task) -> Lane:
         if isinstance(task, Request):
@@ -163,12 +161,14 @@ class ClusterScheduler(Scheduler):
 
     def _tick(self, request: Request, now: float, goes: bool) -> None:
         super()._tick(request, now, goes)
-        if not request.meta.get("clocks"):
-            return
         if not goes:
-            self.cluster.clocks.struck(request.meta["link"].id, begun=False)
+            self.cluster.clocks.struck(request, begun=False)
+
+    def _start_clocks(self, request: Request) -> None:
+        super()._start_clocks(request)
+        started = request.meta.get("on_sent")
+        if started is None:
             return
-        started = request.meta["on_sent"]
 
         def sent() -> None:
             started()
@@ -177,8 +177,7 @@ class ClusterScheduler(Scheduler):
         request.meta["on_sent"] = sent
 
     def _strike(self, request: Request) -> None:
-        if "link" in request.meta:
-            self.cluster.clocks.struck(request.meta["link"].id, begun=True)
+        self.cluster.clocks.struck(request, begun=True)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         self.cluster.travels.begin(link)
@@ -187,10 +186,12 @@ class ClusterScheduler(Scheduler):
         if request is None:
             if self.feeder.under_way == begun:  # it isn't its time
                 self.cluster.travels.end(link.id)
-            self.cluster.clocks.struck(link.id, begun=False)
+            self.cluster.clocks.struck(link, begun=False)
             return None
+        if not request.meta.get("clocks"):  # rules have changed since it was granted
+            self.cluster.clocks.struck(link, begun=False)
         if self.cluster.is_parked(link):
-            self.cluster.clocks.struck(link.id, begun=False)
+            self.cluster.clocks.struck(link, begun=False)
             self._emit(self._spider.bar(request, Bar(reason="parked", error=f"{DEATHS} workers died over it")))
             return None
         return request

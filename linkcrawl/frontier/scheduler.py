@@ -263,9 +263,12 @@ class Scheduler(BaseScheduler):
         if isinstance(answer, Bar):
             self._emit(self._spider.bar(request, answer))
             return None
-        if answer is not None and answer is not request:
-            self._start_clocks(answer)
-        return answer
+        return answer if answer is None or answer is request else self._instead(gate, answer)
+
+    def _instead(self, gate: Gate[Task], robots: Request) -> Request | None:
+        """A robots.txt is fetched first, in the turn of the request that waits for it."""
+        self._start_clocks(robots)
+        return robots
 
     def _tick(self, request: Request, now: float, goes: bool) -> None:
         """A request starts its clocks when it goes itself: not when robots.txt is fetched in its place, which starts

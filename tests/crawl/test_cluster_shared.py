@@ -18,7 +18,7 @@ from tests.crawl.cluster_kit import Cluster, holders, running_cluster, running_r
 from tests.crawl.harness import Crawler, environment, until
 from tests.crawl.measures import LATE, pages
 from tests.site.client import RunningSite, running_site
-from tests.site.crowds import healthy
+from tests.site.crowds import RESOLVER, healthy
 
 POLICIES = """
 [[policy]]
@@ -58,6 +58,45 @@ def test_clocks_and_groups_hold_over_all_workers(tmp_path: Path, site: RunningSi
     assert min(later.started - first.started for first, later in pairwise(asked)) > 0.5 / 2
     group = [request for request in requests if request.host.split(".")[2] in ("8", "9", "10", "11")]
     assert min(later.started - first.started for first, later in pairwise(group)) > 0.4 - LATE
+
+
+MIXED = """
+[[policy]]
+name = "mixed"
+hosts = ["127.31.0.*", "127.31.1.*"]
+collections = ["mixed"]
+delay = 0.3
+group = true
+"""
+
+
+def test_a_group_of_hosts_and_collections_keeps_one_delay_over_all_workers(tmp_path: Path) -> None:
+    """Checks of the collection, and every request to the hosts, robots.txt and hops included."""
+    policies = tmp_path / "policies.toml"
+    policies.write_text(MIXED)
+    with (
+        running_site(tmp_path, hosts=8, after=0.02, pages=16) as site,
+        running_cluster(tmp_path, LINKCRAWL_POLICIES=str(policies), DOWNLOAD_DELAY="0.1") as cluster,
+    ):
+        its_hosts = [{"url": site.url(healthy(host), f"/own{page}")} for host in (0, 1) for page in range(6)]
+        checks = [
+            {"url": site.url(healthy(host), f"/{page}"), "collection": "mixed"}
+            for host in range(2, 8)
+            for page in (100, 101)
+        ]
+        hops = [{"url": site.url(RESOLVER, f"/{page}")} for page in range(16)]
+        seeds = [*its_hosts, *checks, *hops]
+        cluster.seed(seeds)
+        cluster.end(*[cluster.start() for _ in range(3)])
+        requests = site.requests()
+        cluster.judge([seed["url"] for seed in seeds], requests, delay=0.1)
+    spaced = [line for line in cluster.audited() if line.clocks]
+    group = {healthy(host) for host in (0, 1)}
+    to_hosts = [line for line in spaced if line.host.rpartition(":")[0] in group]
+    assert len(to_hosts) == sum(request.host in group for request in requests) > len(its_hosts) + 2
+    assert len(spaced) - len(to_hosts) == len(checks)
+    starts = sorted(line.sent for line in spaced)
+    assert min(later - first for first, later in pairwise(starts)) > 0.299
 
 
 def test_gates_that_change_hands_with_checks_in_them_keep_all_their_links(tmp_path: Path) -> None:
