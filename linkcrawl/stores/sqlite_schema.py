@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,8 @@ from linkcrawl.stores import StoreError, StoreLost
 APPLICATION_ID = 0x6C696E6B
 #: Seconds to wait for another process (`scrapy seed` beside a crawl) to end its transaction.
 BUSY_TIMEOUT = 30.0
+#: Seconds between two tries for the one lock that SQLite itself does not wait for, and how many there are.
+WAL_RETRY, WAL_TRIES = 0.02, 1500
 #: KiB of pages kept in memory: the inner pages of all indexes at six million links.
 CACHE_KIB = 64 * 1024
 #: Pages of the write-ahead log before it is copied into the file. Keys are random, so seeding writes the same index
@@ -217,7 +220,7 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
     """Run the migrations that are missing, each in one transaction with its version number. Two processes may do so
     at once. Raises sqlite3.Error, or StoreError where the file isn't ours or is newer."""
     _refuse_foreign(db, path)
-    db.execute("PRAGMA journal_mode = WAL")
+    _use_wal(db)
     for version in range(_version(db) + 1, len(MIGRATIONS) + 1):
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -230,6 +233,19 @@ def migrate(db: sqlite3.Connection, path: str) -> None:
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Where several make a new store at once, SQLite does not wait for this lock, whatever its time limit says. Raises
+    sqlite3.Error."""
+    for tries_left in reversed(range(WAL_TRIES)):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as fault:
+            if not tries_left or fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(WAL_RETRY)
 
 
 def _try_writing(db: sqlite3.Connection) -> None:
