@@ -28,7 +28,7 @@ import redis
 from attrs import frozen
 
 from benchmarks import kit
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 
 HOSTS = 300
 #: Figures of a table are the medians of so many rounds.

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import kit
+from linkcrawl.ingest.ingest import BATCH, batches
 from linkcrawl.items import Reject
 from linkcrawl.sources import read
-from linkcrawl.stores import Entry, open_store
-from linkcrawl.takeup import BATCH, batches
+from linkcrawl.stores.contract import LinkEntry
+from linkcrawl.stores.opening import open_store
 
 
 def write_rows(path: Path, count: int) -> Path:
@@ -46,7 +47,7 @@ def timed(work: Callable[[], object]) -> float:
 def stages(seeds: Path, folder: Path, store_url: str) -> dict[str, float]:
     """Processor seconds for each part of the way of all rows."""
     reading = timed(lambda: [None for row in read(str(seeds)) if isinstance(row, Reject)])
-    made: list[Sequence[Entry]] = []
+    made: list[Sequence[LinkEntry]] = []
     both = timed(lambda: made.extend(batch.entries for batch in batches([str(seeds)], folder / "rejects")))
     store = open_store(store_url)
     adding = timed(lambda: [store.add(entries) for entries in made])

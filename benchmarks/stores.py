@@ -19,7 +19,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record, Seed
-from linkcrawl.stores import Entry, Query, Store, open_store
+from linkcrawl.stores.contract import LinkEntry, Query, Store
+from linkcrawl.stores.opening import open_store
 
 NOW = 1_800_000_000.0
 WEEK = 604_800.0
@@ -29,7 +30,7 @@ COLLECTIONS = 100
 OUTCOMES = [(Category.OK, "ok", 200)] * 4 + [(Category.BROKEN, "http_404", 404)]
 
 
-def entry(n: int) -> Entry:
+def entry(n: int) -> LinkEntry:
     """The nth link, with a mention as a harvest gives it."""
     host = f"repository{n % HOSTS}.example.org"
     url = f"https://{host}/handle/20.500.12345/{n}/metadata?format=cmdi"
@@ -40,7 +41,7 @@ def entry(n: int) -> Entry:
         expected_mime="application/x-cmdi+xml",
         resource_type="Metadata",
     )
-    return Entry(key=n.to_bytes(16, "big"), url=url, host=host, seed=seed)
+    return LinkEntry(key=n.to_bytes(16, "big"), url=url, host=host, seed=seed)
 
 
 def finished(link: DueLink, n: int, at: float) -> Finished:

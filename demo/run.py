@@ -23,7 +23,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 
 DEMO = Path(__file__).resolve().parent
 OUT = DEMO / "out"

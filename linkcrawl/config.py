@@ -20,13 +20,10 @@ from typing import Any
 from attrs import frozen
 
 from linkcrawl import __version__
-from linkcrawl.userinfo import without_userinfo
+from linkcrawl.errors import ConfigError
+from linkcrawl.urls.userinfo import without_userinfo
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-class ConfigError(Exception):
-    """The configuration or the input is unusable. Its text is one line that names the setting and what would work."""
 
 
 @frozen

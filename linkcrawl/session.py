@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
+from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
-from linkcrawl.config import LOCAL, Config, ConfigError, read_config
+from linkcrawl.config import LOCAL, Config, read_config
+from linkcrawl.errors import ConfigError
+from linkcrawl.ingest.ingest import check_sources
 from linkcrawl.network.tls import client_context
-from linkcrawl.politeness.audit import AuditLog
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import PolicyFile
-from linkcrawl.politeness.robots_cache import RobotsCache, restored
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.policy.file import PolicyFile
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.politeness.robots.cache import RobotsCache, restored
 from linkcrawl.sources import REDIS
-from linkcrawl.stores import Narrow, Store, open_store
+from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.worker import StoreWorker
-from linkcrawl.takeup import check_sources
-from linkcrawl.userinfo import without_userinfo
+from linkcrawl.urls.userinfo import without_userinfo
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -85,10 +87,6 @@ def _count(name: str, value: Any) -> int:
     return int(text)
 
 
-class LeaseLost(Exception):
-    """What this worker was about to keep is another worker's to check: its links are due there."""
-
-
 @define(kw_only=True)
 class Session:
     """One crawl. `clean`: whether the crawl before ended cleanly; if not, every gate waits one full delay first."""
@@ -104,13 +102,13 @@ class Session:
     policies: Policies
     rules: Rules
     intervals: Intervals
-    hosts: HostBook
+    hosts: HostStateCache
     robots: RobotsCache
     audit: AuditLog
     #: While the store is lost nothing is sent: what came of it could not be kept (patience.py).
     store_lost: bool = field(default=False, init=False)
     #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
-    nudge: Callable[[], None] = field(default=lambda: None, init=False)
+    wake_engine: Callable[[], None] = field(default=lambda: None, init=False)
     #: How often everything that this crawl held was lost to other workers; what began in an earlier epoch is void.
     epoch: int = field(default=0, init=False)
 
@@ -127,7 +125,7 @@ class Session:
         store = open_store(config.store)
         alone = config.frontier == LOCAL
         store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
-        hosts = HostBook(store.hosts() if alone else ())  # a worker learns of hosts with their gates
+        hosts = HostStateCache(store.hosts() if alone else ())  # a worker learns of hosts with their gates
         return cls(
             config=config,
             arguments=arguments,
@@ -145,9 +143,9 @@ class Session:
             audit=_audit_log(config),
         )
 
-    def narrow(self) -> Narrow:
+    def narrow(self) -> LinkFilter:
         """Which links this crawl takes."""
-        return Narrow(
+        return LinkFilter(
             collection=self.arguments.collection,
             host=self.arguments.host,
             recheck_before=self.started_at if self.arguments.recheck else None,
@@ -178,7 +176,7 @@ def _clock(config: Config) -> Callable[[], float]:
             "the work out to several; mongodb://HOST:PORT/DB would work"
         )
     try:
-        from linkcrawl.frontier.cluster_clock import redis_clock
+        from linkcrawl.cluster.redis_time import redis_clock
     except ModuleNotFoundError as fault:
         raise ConfigError(
             f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"

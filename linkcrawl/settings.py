@@ -44,7 +44,7 @@ DOWNLOAD_HANDLERS = {
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "linkcrawl.politeness.robots.RobotsTxtMiddleware": 100,
+    "linkcrawl.politeness.robots.middleware.RobotsTxtMiddleware": 100,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,  # our own deadline
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,  # the scheduler says who asks
@@ -69,10 +69,10 @@ SPIDER_MIDDLEWARES = {
 }
 EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
-    "linkcrawl.politeness.throttle.AutoThrottle": 0,
+    "linkcrawl.politeness.autothrottle.AutoThrottle": 0,
     "scrapy.extensions.corestats.CoreStats": None,
     "linkcrawl.extensions.stats.CoreStats": 0,
-    "linkcrawl.extensions.collector.Collector": 0,
+    "linkcrawl.extensions.gc_tuning.GcTuning": 0,
     "scrapy.extensions.logstats.LogStats": None,  # progress says more
     "scrapy.extensions.telnet.TelnetConsole": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
@@ -92,7 +92,7 @@ REFERER_ENABLED = False
 
 # What people see.
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = "linkcrawl.logs.LogFormatter"
+LOG_FORMATTER = "linkcrawl.cli.log_formatter.LogFormatter"
 FEED_EXPORT_FIELDS = list(RECORD_FIELDS)
 FEED_EXPORT_ENCODING = "utf-8"
 FEED_EXPORTERS = {

@@ -14,7 +14,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
 from linkcrawl import settings as ours
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.downloader import Downloader
 from linkcrawl.frontier.scheduler import Scheduler
 

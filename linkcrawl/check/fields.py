@@ -29,10 +29,3 @@ def length(text: str) -> int | None:
     values = {part.strip() for part in text.split(",")}
     value = values.pop()
     return int(value) if not values and re.fullmatch(r"[0-9]{1,18}", value) else None
-
-
-def one_line(text: str) -> str:
-    """The text with everything that can't be printed on one line escaped, such as `\\x1b` (CWE-117)."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -7,7 +7,7 @@ hops, 303 included. A broken connection gets one fresh try in a check. So a chec
 2 * (max_redirects + 1) + 1 requests.
 
 Everything here is a value. The caller sends `Next.ask`, and hands what came of it to `answered`; where the request
-may not be sent at all, it says so to `barred`.
+may not be sent at all, it says so to `denied`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from __future__ import annotations
 from attrs import evolve, field, frozen
 
 from linkcrawl.check.cookies import Jar
-from linkcrawl.check.fields import bare_mime, length, one_line, redirect_target
+from linkcrawl.check.fields import bare_mime, length, redirect_target
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.suspects import suspicion
+from linkcrawl.check.suspects import soft_redirect_reason
 from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.check.walls import leads_to_login
 from linkcrawl.items import Category, Hop
+from linkcrawl.text import one_line
 from linkcrawl.urls import Refused, Target, join, read
-from linkcrawl.userinfo import without_userinfo
+from linkcrawl.urls.userinfo import without_userinfo
 
 #: Failures that another connection may not meet again.
 _ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
@@ -34,7 +35,7 @@ _METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 
 #: Words by which the caller may bar a request; a Failure is the other kind of bar.
-BARS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "parked"})
+DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "parked"})
 
 #: Bars that don't hide that the link leads to a login: what the identity provider allows us says nothing of the link.
 _BARS_AT_LOGIN = frozenset({"robots_disallowed", "robots_unreachable"})
@@ -48,7 +49,7 @@ class Rules:
 
 
 @frozen(kw_only=True)
-class Ask:
+class NextRequest:
     """A request to be sent. `cookie`: the value of its Cookie header, None for no such header."""
 
     method: str
@@ -57,15 +58,15 @@ class Ask:
 
 
 @frozen(kw_only=True)
-class Bar:
-    """Why the next request may not be sent: one of BARS, or the Failure that kept robots.txt from being fetched."""
+class Denial:
+    """Why the next request may not be sent: one of DENIALS, or the Failure that kept robots.txt from being fetched."""
 
     reason: str | Failure
     error: str | None = None
 
 
 @frozen(kw_only=True)
-class Chain:
+class RequestChain:
     """Requests by one method from the link's own URL onwards.
 
     `first`: index in Check.hops of its first request. `seen`: (URL, Cookie) pairs asked. `jar`: its cookies.
@@ -83,11 +84,11 @@ class Check:
 
     url: str
     rules: Rules
-    ask: Ask | None = None
+    ask: NextRequest | None = None
     start: Target | None = None
     hops: tuple[Hop, ...] = ()
-    chain: Chain = field(factory=Chain)
-    fresh_try_used: bool = False
+    chain: RequestChain = field(factory=RequestChain)
+    retried: bool = False
     head_failed_at: str | None = None
 
     @property
@@ -123,7 +124,7 @@ class Next:
     """Go on: send `ask`, which is `check.ask`."""
 
     check: Check
-    ask: Ask
+    ask: NextRequest
 
 
 @frozen(kw_only=True)
@@ -146,7 +147,7 @@ def begin(url: str, rules: Rules, *, method: str = "HEAD") -> Next | Done:
     if isinstance(target, Refused):
         finding = Finding(verdict=judge(target.reason), error=_error(target.error, target.reason))
         return Done(check=check, finding=finding)
-    return _ask(evolve(check, start=target), Ask(method=method, target=target), Chain())
+    return _ask(evolve(check, start=target), NextRequest(method=method, target=target), RequestChain())
 
 
 def answered(check: Check, outcome: Outcome) -> Next | Done:
@@ -155,8 +156,8 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     ask = _pending(check)
     check = evolve(check, hops=(*check.hops, _hop(ask, outcome)))
     if outcome.failure is not None:
-        if outcome.failure in _ACCIDENTS and not check.fresh_try_used:
-            return Next(check=evolve(check, fresh_try_used=True), ask=ask)
+        if outcome.failure in _ACCIDENTS and not check.retried:
+            return Next(check=evolve(check, retried=True), ask=ask)
         return _ended(check, ask, outcome, reason_of_failure(outcome.failure), outcome.error)
     if outcome.status is None:
         raise ValueError(f"the outcome for {ask.target.url} has neither a status nor a failure")
@@ -167,16 +168,16 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     return _ended(check, ask, outcome, reason, None)
 
 
-def barred(check: Check, bar: Bar, at: float) -> Done:
+def denied(check: Check, bar: Denial, at: float) -> Done:
     """The end of a check whose next request may not be sent, at `at` (Unix seconds). No hop is added; those before
-    stay. Raises ValueError for a word that is not one of BARS."""
+    stay. Raises ValueError for a word that is not one of DENIALS."""
     ask = _pending(check)
     if isinstance(bar.reason, Failure):
         reason, timeout, login_shows = reason_of_failure(bar.reason), bar.reason.is_timeout, True
-    elif bar.reason in BARS:
+    elif bar.reason in DENIALS:
         reason, timeout, login_shows = bar.reason, False, bar.reason in _BARS_AT_LOGIN
     else:
-        raise ValueError(f"{bar.reason!r} bars no request; {', '.join(sorted(BARS))} or a Failure do")
+        raise ValueError(f"{bar.reason!r} bars no request; {', '.join(sorted(DENIALS))} or a Failure do")
     error = _error(bar.error, reason)
     if login_shows and _login(check, ask, None, reason):
         reason = "login_redirect"
@@ -192,24 +193,24 @@ def barred(check: Check, bar: Bar, at: float) -> Done:
     return Done(check=evolve(check, ask=None), finding=finding)
 
 
-def _ask(check: Check, ask: Ask, chain: Chain) -> Next:
+def _ask(check: Check, ask: NextRequest, chain: RequestChain) -> Next:
     chain = evolve(chain, seen=chain.seen | {(ask.target.url, ask.cookie)})
     return Next(check=evolve(check, ask=ask, chain=chain), ask=ask)
 
 
-def _pending(check: Check) -> Ask:
+def _pending(check: Check) -> NextRequest:
     if check.ask is None:
         raise ValueError(f"the check of {check.url!r} waits for no request")
     return check.ask
 
 
-def _redirected(check: Check, ask: Ask, outcome: Outcome, location: str) -> Next | Done:
+def _redirected(check: Check, ask: NextRequest, outcome: Outcome, location: str) -> Next | Done:
     target = join(ask.target.url, location)
     if isinstance(target, Refused):
         reason = "redirect_nowhere" if target.reason == "invalid_url" else target.reason
         return _ended(check, ask, outcome, reason, f"redirected to what can't be followed: {target.error}")
     jar = check.chain.jar.take(outcome.set_cookie, ask.target, outcome.ended_at)
-    follow = Ask(method=ask.method, target=target, cookie=jar.header(target))
+    follow = NextRequest(method=ask.method, target=target, cookie=jar.header(target))
     limit = check.rules.max_redirects
     over = sum(hop.status is not None for hop in check.chain_hops) > limit
     known = any(url == target.url for url, _ in check.chain.seen)
@@ -221,16 +222,16 @@ def _redirected(check: Check, ask: Ask, outcome: Outcome, location: str) -> Next
     return _ask(check, follow, evolve(check.chain, jar=jar))
 
 
-def _ended(check: Check, ask: Ask, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
+def _ended(check: Check, ask: NextRequest, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
     """A chain has ended: the second chain, or the finding."""
     start = check.start
     if _login(check, ask, outcome, reason):
         error, reason = _error(error, "login_redirect"), "login_redirect"
     elif ask.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
         check = evolve(check, head_failed_at=ask.target.host)
-        return _ask(check, Ask(method="GET", target=start), Chain(first=len(check.hops)))
+        return _ask(check, NextRequest(method="GET", target=start), RequestChain(first=len(check.hops)))
     if reason == "ok":
-        reason = suspicion(check.chain_hops[0].url, ask.target.url) or reason
+        reason = soft_redirect_reason(check.chain_hops[0].url, ask.target.url) or reason
     verdict = judge(reason)
     finding = Finding(
         verdict=verdict,
@@ -257,7 +258,7 @@ def _head_may_be_to_blame(reason: str, failure: Failure | None) -> bool:
     return reason.startswith("http_") or reason == "redirect_nowhere" or reason in _CIRCLING
 
 
-def _login(check: Check, ask: Ask, outcome: Outcome | None, reason: str) -> bool:
+def _login(check: Check, ask: NextRequest, outcome: Outcome | None, reason: str) -> bool:
     if reason in ("unsupported_scheme", "forbidden_port", "forbidden_address"):
         return False
     urls = [hop.url for hop in check.chain_hops] + ([] if outcome else [ask.target.url])
@@ -275,7 +276,7 @@ def _duration(check: Check) -> int | None:
     return sum(times) if times else None
 
 
-def _hop(ask: Ask, outcome: Outcome) -> Hop:
+def _hop(ask: NextRequest, outcome: Outcome) -> Hop:
     location = outcome.headers.get("location")
     return Hop(
         url=ask.target.url,

@@ -24,7 +24,7 @@ _BROKERS = frozenset({
 # fmt: on
 
 
-def suspicion(start: str, end: str) -> str | None:
+def soft_redirect_reason(start: str, end: str) -> str | None:
     """The reason for which a link that led from one URL to another with success should be looked at by a person; None
     where there is none."""
     if start == end:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.config import Config, ConfigError
-from linkcrawl.exits import one_line
-from linkcrawl.frontier.outlook import config_of, policies_of
-from linkcrawl.politeness.proof import Floor, Proof, Scope, read_lines
-from linkcrawl.shown import columns, tell
+from linkcrawl.audit.verify import AuditVerifier, Floor, ScopeResult, read_lines
+from linkcrawl.cli.errors import one_line
+from linkcrawl.cli.terminal import columns, tell
+from linkcrawl.config import Config
+from linkcrawl.errors import ConfigError
+from linkcrawl.status.snapshot import config_of, policies_of
 
 #: Exit status of this command only (docs).
 VIOLATED = 1
@@ -51,9 +52,9 @@ class Command(ScrapyCommand):
             self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
 
 
-def _proof(config: Config, files: list[Path], rules: bool) -> Proof:
+def _proof(config: Config, files: list[Path], rules: bool) -> AuditVerifier:
     """Raises ConfigError for a file that can't be read, or is no audit log."""
-    proof = Proof(_floor(config)) if rules else Proof()
+    proof = AuditVerifier(_floor(config)) if rules else AuditVerifier()
     try:
         for line in read_lines(files):
             proof.add(line)
@@ -85,7 +86,7 @@ def _floor(config: Config) -> Callable[[str], Floor]:
     return floor
 
 
-def _table(scopes: list[Scope]) -> str:
+def _table(scopes: list[ScopeResult]) -> str:
     requests = sum(scope.requests for scope in scopes if scope.kind == "host")
     violations = sum(scope.violations for scope in scopes)
     rows = [

@@ -16,11 +16,10 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from w3lib.url import file_uri_to_path
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.extensions.feeds import feed_failed
 from linkcrawl.session import Session
 from linkcrawl.spiders.resourceproxies import ResourceProxies
-from linkcrawl.stores import StoreError
 from linkcrawl.wiring import check_wiring
 
 #: Exit status by the reason that a crawl gave for its end; any other reason is a fault of ours. A second interruption

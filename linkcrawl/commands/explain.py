@@ -9,12 +9,12 @@ from contextlib import closing
 
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.config import ConfigError
-from linkcrawl.exits import one_line
-from linkcrawl.frontier.explaining import Explanation
-from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
-from linkcrawl.shown import facts, tell
-from linkcrawl.stores import open_existing
+from linkcrawl.cli.errors import one_line
+from linkcrawl.cli.terminal import facts, tell
+from linkcrawl.errors import ConfigError
+from linkcrawl.status.explain import Explanation
+from linkcrawl.status.snapshot import StoreSnapshot, config_of, policies_of
+from linkcrawl.stores.opening import open_existing
 
 
 class Command(ScrapyCommand):
@@ -40,7 +40,7 @@ class Command(ScrapyCommand):
             config = config_of(self.settings)
             policies = policies_of(config)
             with closing(open_existing(config.store)) as store:
-                outlook = Outlook.of(store, config, policies, time.time())
+                outlook = StoreSnapshot.of(store, config, policies, time.time())
                 explanation = Explanation(store, outlook, args[0])
                 as_json = opts.format == "json"
                 tell(json.dumps(explanation.row(), indent=2) if as_json else facts(explanation.facts()))

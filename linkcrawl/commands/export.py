@@ -13,14 +13,16 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.config import ConfigError, read_config
-from linkcrawl.exits import one_line
+from linkcrawl.cli.errors import one_line
+from linkcrawl.config import read_config
+from linkcrawl.errors import ConfigError
 from linkcrawl.exports import FORMATS, SUFFIXES, Format
 from linkcrawl.exports.hourly import SETTLED, missing_hours
 from linkcrawl.exports.output import write
 from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
-from linkcrawl.stores import Query, Store, open_existing
+from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.opening import open_existing
 
 
 def moment(name: str, text: str | None) -> float | None:

@@ -14,20 +14,22 @@ from attrs import evolve, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl import urls
+from linkcrawl.cli.errors import one_line
+from linkcrawl.cli.terminal import columns, facts, tell
 from linkcrawl.commands.export import moment
-from linkcrawl.config import LOCAL, Config, ConfigError
-from linkcrawl.exits import one_line
-from linkcrawl.frontier.outlook import Outlook, config_of, policies_of
-from linkcrawl.frontier.overview import HostView, Overview
-from linkcrawl.frontier.showing import HEAD, NAMED, host_facts, host_row, line
+from linkcrawl.config import LOCAL, Config
+from linkcrawl.errors import ConfigError, PolicyError
 from linkcrawl.items import Act, Order, iso
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import PolicyError
-from linkcrawl.shown import columns, facts, span, tell
-from linkcrawl.stores import Narrow, Store, open_existing, open_store
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.status.hosts import HostStatus, HostStatusReport
+from linkcrawl.status.render import HEAD, NAMED, host_facts, host_row, line
+from linkcrawl.status.snapshot import StoreSnapshot, config_of, policies_of
+from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.opening import open_existing, open_store
+from linkcrawl.text import span
 
 if TYPE_CHECKING:
-    from linkcrawl.frontier.cluster_view import ClusterView
+    from linkcrawl.status.cluster import ClusterView
 
 #: Characters of a reason, which is shown on one line.
 LONGEST_REASON = 300
@@ -62,7 +64,7 @@ class Command(ScrapyCommand):
             policies = _policies(config, act)
             # a host may be blocked before its first crawl
             with closing((open_store if act == "block" else open_existing)(config.store)) as store:
-                outlook = Outlook.of(store, config, policies, time.time())
+                outlook = StoreSnapshot.of(store, config, policies, time.time())
                 tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts, cluster=_cluster(config))))
 
 
@@ -70,7 +72,7 @@ def _cluster(config: Config) -> ClusterView | None:
     """The workers that share the store's links. A Redis that is away is told, and stops nothing."""
     if config.frontier == LOCAL:
         return None
-    from linkcrawl.frontier.cluster_view import cluster_view  # it needs the extra `redis`
+    from linkcrawl.status.cluster import cluster_view  # it needs the extra `redis`
 
     try:
         return cluster_view(config.frontier)
@@ -119,7 +121,7 @@ class Asked:
     """A command with all that it works on."""
 
     store: Store
-    outlook: Outlook
+    outlook: StoreSnapshot
     host: str
     opts: argparse.Namespace
     cluster: ClusterView | None
@@ -134,7 +136,7 @@ class Asked:
 
 
 def _list(asked: Asked) -> str:
-    views = _of_collection(asked, list(Overview(asked.outlook).hosts()))
+    views = _of_collection(asked, list(HostStatusReport(asked.outlook).hosts()))
     holders = {} if asked.cluster is None else asked.cluster.holders
     if asked.as_json:
         rows = [view.row() | asked.leased_by(view.gate) for view in views]
@@ -147,16 +149,16 @@ def _list(asked: Asked) -> str:
     return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster, holders)}"
 
 
-def _of_collection(asked: Asked, views: list[HostView]) -> list[HostView]:
+def _of_collection(asked: Asked, views: list[HostStatus]) -> list[HostStatus]:
     """The hosts of a collection's due links, each with how many of those it has; all where none was asked for."""
     if asked.opts.collection is None:
         return views
-    narrow = Narrow(collection=asked.opts.collection)
+    narrow = LinkFilter(collection=asked.opts.collection)
     due = {each.host: each.due for each in asked.store.backlog(asked.outlook.now(), narrow)}
     return [evolve(view, due=due[view.host]) for view in views if view.host in due]
 
 
-def _outlook_of(views: list[HostView], asked: Asked) -> str:
+def _outlook_of(views: list[HostStatus], asked: Asked) -> str:
     """When a collection's links can all have been asked: when the last of its hosts is through with all of its own."""
     due, ends = sum(view.due for view in views), [view.eta for view in views if view.eta is not None]
     shut = sum(view.due for view in views if view.eta is None)
@@ -185,7 +187,7 @@ def _workers(cluster: ClusterView, holders: Mapping[str, str]) -> str:
 
 
 def _show(asked: Asked) -> str:
-    overview = Overview(asked.outlook, asked.host)
+    overview = HostStatusReport(asked.outlook, asked.host)
     if asked.as_json:
         return json.dumps(host_row(overview, asked.host) | asked.leased_by(overview.host(asked.host).gate), indent=2)
     leased = [("leased by", name or "nobody") for name in asked.leased_by(overview.host(asked.host).gate).values()]
@@ -208,7 +210,7 @@ def _block(asked: Asked) -> str:
 
 
 def _unblock(asked: Asked) -> str:
-    overview, now = Overview(asked.outlook, asked.host), asked.outlook.now()
+    overview, now = HostStatusReport(asked.outlook, asked.host), asked.outlook.now()
     view, order = overview.host(asked.host), asked.outlook.orders.get(asked.host)
     turned = overview.pace(view).blocked_since is not None
     # a ban is that of the gate, which the next crawl may call by another of its hosts
@@ -220,7 +222,7 @@ def _unblock(asked: Asked) -> str:
 
 def _told(asked: Asked, text: str) -> str:
     """What has been done, and how the host stands by it."""
-    overview = Overview(evolve(asked.outlook, orders=asked.store.orders()), asked.host)
+    overview = HostStatusReport(evolve(asked.outlook, orders=asked.store.orders()), asked.host)
     if asked.as_json:
         return json.dumps(host_row(overview, asked.host), indent=2)
     due, known = overview.host(asked.host).due, asked.outlook.knows(asked.host)

@@ -14,10 +14,12 @@ from attrs import asdict
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.exits import UNUSABLE, one_line
+from linkcrawl.cli.errors import UNUSABLE, one_line
+from linkcrawl.config import Config, read_config
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject
-from linkcrawl.stores import Books, Store, open_store
+from linkcrawl.stores.contract import Store, Totals
+from linkcrawl.stores.opening import open_store
 
 
 class Command(ScrapyCommand):
@@ -64,7 +66,7 @@ class Command(ScrapyCommand):
 
     def _move(self, source: str, store: Store | None, config: Config) -> None:
         try:
-            from linkcrawl.legacy import migrate
+            from linkcrawl.ingest.clarin_legacy import migrate
         except ModuleNotFoundError as fault:
             raise ConfigError(
                 f"migrate-legacy: needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
@@ -86,7 +88,7 @@ class Command(ScrapyCommand):
         if any(one.rejected for one in moved):
             print(f"rejected documents are in {config.rejects}")
 
-    def _report(self, before: Books, after: Books) -> None:
+    def _report(self, before: Totals, after: Totals) -> None:
         for name in ("links", "proxies", "records"):
             there, now = getattr(before, name), getattr(after, name)
             print(f"{name} in the store: {there} before, {now} after, {now - there} new")

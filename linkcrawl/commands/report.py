@@ -9,12 +9,13 @@ from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.config import ConfigError, read_config
-from linkcrawl.exits import one_line
+from linkcrawl.cli.errors import one_line
+from linkcrawl.config import read_config
+from linkcrawl.errors import ConfigError
 from linkcrawl.exports.output import written
 from linkcrawl.reports.make import report
 from linkcrawl.reports.model import Report
-from linkcrawl.stores import open_existing
+from linkcrawl.stores.opening import open_existing
 
 FORMATS = ("html", "json")
 

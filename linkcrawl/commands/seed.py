@@ -10,11 +10,12 @@ from rich.console import Console
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from linkcrawl.cli.errors import one_line
 from linkcrawl.config import Config, read_config
-from linkcrawl.exits import one_line
-from linkcrawl.patience import REPEAT, RETRY
-from linkcrawl.stores import StoreLost, open_store
-from linkcrawl.takeup import Counts, take_up
+from linkcrawl.errors import StoreLost
+from linkcrawl.ingest.ingest import Counts, ingest
+from linkcrawl.stores.opening import open_store
+from linkcrawl.stores.retry import REPEAT, RETRY
 
 
 class Command(ScrapyCommand):
@@ -60,7 +61,7 @@ class Command(ScrapyCommand):
                     waiting.is_over()
                     status.update(f"{counts.read} read")
 
-                take_up(args, store, config.rejects, progress, waiting.after)
+                ingest(args, store, config.rejects, progress, waiting.after)
         finally:
             store.close()
 

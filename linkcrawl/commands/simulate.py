@@ -17,17 +17,18 @@ from rich.console import Console
 from rich.table import Table
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.config import Config, ConfigError, read_config
-from linkcrawl.exits import one_line
-from linkcrawl.frontier.outlook import Outlook
+from linkcrawl.cli.errors import one_line
+from linkcrawl.config import Config, read_config
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Order
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import load
-from linkcrawl.politeness.robots_cache import restored
-from linkcrawl.simulation import Chain, Course, chains, simulate
-from linkcrawl.stores import open_existing
-from linkcrawl.workload import DAY, Loading, Workload, of_catalogue, of_sources, of_store
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.policy.file import load
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.politeness.robots.cache import restored
+from linkcrawl.simulation.engine import Chain, SimulationResult, chains, simulate
+from linkcrawl.simulation.workload import DAY, LoadBuilder, Workload, of_catalogue, of_sources, of_store
+from linkcrawl.status.snapshot import StoreSnapshot
+from linkcrawl.stores.opening import open_existing
 
 #: Seconds of an answer from a host that has never been asked: the mean of a whole catalogue's (4 million checks).
 UNKNOWN = 0.44
@@ -36,10 +37,10 @@ SHOWN = 15
 
 
 @frozen(kw_only=True)
-class Outcome:
+class WhatIf:
     """A crawl under some policies: its course, the time that each gate alone takes, and where delays come from."""
 
-    course: Course
+    course: SimulationResult
     chains: list[Chain]
     origins: Mapping[str, str]
 
@@ -109,8 +110,8 @@ class Command(ScrapyCommand):
         else:
             show(outcomes)
 
-    def _outcome(self, args: list[str], opts: argparse.Namespace, config: Config, policies: Policies) -> Outcome:
-        now, book, orders = time.time(), HostBook(), dict[str, Order]()
+    def _outcome(self, args: list[str], opts: argparse.Namespace, config: Config, policies: Policies) -> WhatIf:
+        now, book, orders = time.time(), HostStateCache(), dict[str, Order]()
         seconds: Mapping[str, float] = {}
         if opts.catalogue:
             work, seconds = of_catalogue(Path(opts.catalogue), opts.links, opts.hosts)
@@ -118,7 +119,7 @@ class Command(ScrapyCommand):
             work = of_sources(args)
         else:
             with closing(open_existing(config.store)) as store:
-                work, book, orders = of_store(store, policies, now), HostBook(store.hosts()), store.orders()
+                work, book, orders = of_store(store, policies, now), HostStateCache(store.hosts()), store.orders()
         return outcome(work, config, policies, book, now, orders=orders, seconds=seconds)
 
 
@@ -126,15 +127,15 @@ def outcome(
     work: Workload,
     config: Config,
     policies: Policies,
-    book: HostBook,
+    book: HostStateCache,
     now: float,
     *,
     orders: Mapping[str, Order] = MappingProxyType({}),
     seconds: Mapping[str, float] = MappingProxyType({}),
-) -> Outcome:
+) -> WhatIf:
     """Crawl a workload on the virtual clock. `book`: what is remembered of hosts; `seconds`: answer times known
     better, by host."""
-    outlook = Outlook(
+    outlook = StoreSnapshot(
         config=config,
         policies=policies,
         hosts=book,
@@ -144,13 +145,13 @@ def outcome(
         started_at=now,
         now=lambda: now,
     )
-    loading = Loading(outlook, seconds)
+    loading = LoadBuilder(outlook, seconds)
     loads = loading.loads(work, UNKNOWN)
     course = simulate(loads, loading.clocks, config.concurrent_requests or sys.maxsize, began=now)
-    return Outcome(course=course, chains=chains(loads, loading.clocks), origins=loading.origins)
+    return WhatIf(course=course, chains=chains(loads, loading.clocks), origins=loading.origins)
 
 
-def show(outcomes: Mapping[str, Outcome]) -> None:
+def show(outcomes: Mapping[str, WhatIf]) -> None:
     """A paragraph and a table for each; last, what the second changes."""
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)  # a pipe has no width to keep to
     for name, made in outcomes.items():
@@ -169,7 +170,7 @@ def show(outcomes: Mapping[str, Outcome]) -> None:
         )
 
 
-def _slowest(made: Outcome) -> Table:
+def _slowest(made: WhatIf) -> Table:
     table = Table("slowest", "requests", "delay", "because", "alone takes", "ends after", box=None)
     for chain in made.chains[:SHOWN]:
         end = made.course.ends.get(chain.name)

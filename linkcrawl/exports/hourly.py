@@ -13,9 +13,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import iso
-from linkcrawl.stores import Query, Store
+from linkcrawl.stores.contract import Query, Store
 
 HOUR = 3600
 

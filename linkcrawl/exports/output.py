@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 
 
 def is_stream(output: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.exports.rows import PROXY_FIELDS, Row
 from linkcrawl.items import Hop
 from linkcrawl.stores.rows import to_json

@@ -12,7 +12,7 @@ from attrs import frozen
 from linkcrawl.check.conclude import mime_matches
 from linkcrawl.check.verdict import REDIRECTS
 from linkcrawl.items import Hop, Record
-from linkcrawl.stores import Proxy, Store
+from linkcrawl.stores.contract import Proxy, Store
 from linkcrawl.stores.rows import glob
 
 #: What a row for a resource proxy has besides the record's fields. `extra`: the seed fields that we don't know.

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from linkcrawl.frontier.gauges import gauges
+from linkcrawl.errors import StoreLost
+from linkcrawl.frontier.gates.eta import frontier_stats
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Category
 from linkcrawl.session import Session, session_of
-from linkcrawl.stores import NEVER, StoreLost
+from linkcrawl.stores.contract import NEVER
 
 if TYPE_CHECKING:
     from typing import Self
@@ -89,7 +90,7 @@ class Metrics:
         from prometheus_client.metrics_core import GaugeMetricFamily
 
         config, gates = self._session.config, list(scheduler.bench.gates.values())
-        read = gauges(
+        read = frontier_stats(
             gates, self._session.now(), service=0.0, permits=config.concurrent_requests, patience=config.patience
         )
         states = GaugeMetricFamily("linkcrawl_gates", "Gates with work, by state.", labels=["state"])

@@ -34,7 +34,7 @@ class Times:
 
 
 @define
-class Outcomes:
+class OutcomeCounts:
     """Grows with every record; its size is that of the table of reasons."""
 
     whole: Times = field(factory=Times)

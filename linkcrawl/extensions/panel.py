@@ -11,10 +11,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from linkcrawl.extensions.outcomes import Outcomes
-from linkcrawl.frontier.gauges import Gauges
+from linkcrawl.extensions.outcomes import OutcomeCounts
+from linkcrawl.frontier.gates.eta import FrontierStats
 from linkcrawl.items import Category
-from linkcrawl.shown import span
+from linkcrawl.text import span
 
 COLOURS = {
     Category.OK: "green",
@@ -30,13 +30,13 @@ HEAD = ("category", "reason", "status", "links", "mean ms", "max ms")
 
 
 @frozen(kw_only=True)
-class Standing:
+class PanelState:
     """A crawl at a moment. `rate`: checks a second of late. `requests`: in flight."""
 
     checked: int
     rate: float
     requests: int
-    gauges: Gauges
+    stats: FrontierStats
     categories: Mapping[Category, int]
 
     @property
@@ -45,51 +45,51 @@ class Standing:
         return [(category, self.categories[category]) for category in Category if self.categories.get(category)]
 
 
-def line(standing: Standing) -> str:
+def line(standing: PanelState) -> str:
     """One line for programs: `progress name=value …`. Seconds where a name says so."""
-    gauges = standing.gauges
+    stats = standing.stats
     pairs: dict[str, object] = {
         "checked": standing.checked,
         "per_second": f"{standing.rate:.2f}",
-        "due": gauges.due,
+        "due": stats.due,
         "requests": standing.requests,
-        "ready": gauges.ready,
-        "waiting": gauges.waiting,
-        "in_flight": gauges.in_flight,
-        "blocked": gauges.blocked,
-        "eta_seconds": f"{gauges.eta:.0f}",
+        "ready": stats.ready,
+        "waiting": stats.waiting,
+        "in_flight": stats.in_flight,
+        "blocked": stats.blocked,
+        "eta_seconds": f"{stats.eta:.0f}",
     }
-    if gauges.slowest is not None:
-        pairs |= {"slowest": gauges.slowest[0], "slowest_seconds": f"{gauges.slowest[1]:.0f}"}
+    if stats.slowest is not None:
+        pairs |= {"slowest": stats.slowest[0], "slowest_seconds": f"{stats.slowest[1]:.0f}"}
     pairs |= {str(category): count for category, count in standing.counts}
     return "progress " + " ".join(f"{name}={value}" for name, value in pairs.items())
 
 
-def panel(standing: Standing) -> RenderableType:
+def panel(standing: PanelState) -> RenderableType:
     """The live panel."""
-    gauges = standing.gauges
+    stats = standing.stats
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    more = f"   at least {span(round(gauges.eta))} more" if gauges.eta >= 1 else ""
-    done = f"{standing.checked:,} ({standing.rate:.1f} a second)   due {gauges.due:,}{more}"
+    more = f"   at least {span(round(stats.eta))} more" if stats.eta >= 1 else ""
+    done = f"{standing.checked:,} ({standing.rate:.1f} a second)   due {stats.due:,}{more}"
     grid.add_row("checked", done)
     grid.add_row(
         "hosts",
-        f"{gauges.in_flight:,} in flight   {gauges.ready:,} ready   {gauges.waiting:,} waiting   "
-        f"{gauges.blocked:,} blocked",
+        f"{stats.in_flight:,} in flight   {stats.ready:,} ready   {stats.waiting:,} waiting   "
+        f"{stats.blocked:,} blocked",
     )
     counts = Text("   ").join(
         Text.assemble((f"{count:,} ", "bold"), (str(category), COLOURS[category]))
         for category, count in standing.counts
     )
     grid.add_row("links", counts)
-    if gauges.slowest is not None:
-        grid.add_row("slowest", Text(f"{gauges.slowest[0]}, {span(round(gauges.slowest[1]))} at least"))
+    if stats.slowest is not None:
+        grid.add_row("slowest", Text(f"{stats.slowest[0]}, {span(round(stats.slowest[1]))} at least"))
     return Panel(grid, title="linkcrawl", title_align="left", border_style="dim")
 
 
-def table(outcomes: Outcomes, console: Console) -> RenderableType:
+def table(outcomes: OutcomeCounts, console: Console) -> RenderableType:
     """What came of the links, for the end; where the console is too narrow for it, a line or two for each outcome."""
     made = Table(
         title="What came of the links", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
@@ -102,7 +102,7 @@ def table(outcomes: Outcomes, console: Console) -> RenderableType:
     return made if wanted <= console.width else _narrow(outcomes)
 
 
-def _narrow(outcomes: Outcomes) -> Table:
+def _narrow(outcomes: OutcomeCounts) -> Table:
     made = Table.grid(padding=(0, 1))
     made.add_column(justify="right", style="bold")
     made.add_column(overflow="fold")
@@ -113,7 +113,7 @@ def _narrow(outcomes: Outcomes) -> Table:
     return made
 
 
-def lines(outcomes: Outcomes) -> list[str]:
+def lines(outcomes: OutcomeCounts) -> list[str]:
     """The same for a log: `outcome name=value …`, one line a row."""
     names = [name.replace(" ", "_") for name in HEAD]
     return [

@@ -17,9 +17,9 @@ from rich.live import Live
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from linkcrawl.extensions.outcomes import Outcomes
-from linkcrawl.extensions.panel import Standing, line, lines, panel, table
-from linkcrawl.frontier.gauges import gauges
+from linkcrawl.extensions.outcomes import OutcomeCounts
+from linkcrawl.extensions.panel import PanelState, line, lines, panel, table
+from linkcrawl.frontier.gates.eta import frontier_stats
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Record
 from linkcrawl.session import Session, session_of
@@ -52,7 +52,7 @@ class Progress:
         self._console = Console(stderr=True)
         self._live: Live | None = None
         self._logs: list[logging.StreamHandler[Any]] = []
-        self._outcomes = Outcomes()
+        self._outcomes = OutcomeCounts()
         self._seen: deque[tuple[float, int]] = deque([(self._session.now(), 0)])
         self._next: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -66,21 +66,21 @@ class Progress:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    def standing(self) -> Standing:
+    def standing(self) -> PanelState:
         """Where the crawl stands."""
         scheduler, config, now = self._scheduler, self._session.config, self._session.now()
-        read = gauges(
+        read = frontier_stats(
             scheduler.bench.gates.values(),
             now,
             service=self._outcomes.service,
             permits=config.concurrent_requests,
             patience=config.patience,
         )
-        return Standing(
+        return PanelState(
             checked=self._outcomes.whole.count,
             rate=self._rate(now),
             requests=len(scheduler.in_flight),
-            gauges=read,
+            stats=read,
             categories=self._outcomes.categories,
         )
 

@@ -21,24 +21,24 @@ from scrapy.http import Headers, Request
 from scrapy.utils.defer import deferred_from_coro
 
 from linkcrawl import urls
-from linkcrawl.check.procedure import Bar
+from linkcrawl.check.procedure import Denial
 from linkcrawl.config import LOCAL
-from linkcrawl.frontier.asking import Asker
-from linkcrawl.frontier.desk import RobotsDesk
-from linkcrawl.frontier.doubt import NetworkDoubt
+from linkcrawl.errors import StoreLost
+from linkcrawl.frontier.completion import CompletionHandler
+from linkcrawl.frontier.dispatcher import Dispatcher
 from linkcrawl.frontier.downloader import downloader_of
-from linkcrawl.frontier.endings import Endings
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.local import HostQueue, LocalQueue
-from linkcrawl.frontier.placing import Placer, Task, clocks_of, host_of
-from linkcrawl.frontier.watching import WATCH, Watch
-from linkcrawl.frontier.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.due_queue import DueQueue, HostQueue
+from linkcrawl.frontier.feeder import Feeder
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.maintenance import WATCH, MaintenanceLoop
+from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.frontier.robots_fetcher import RobotsFetcher
+from linkcrawl.frontier.router import HostRouter, Task, host_of, limits_of
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.resolver import resolver_of
-from linkcrawl.politeness.robots_cache import Entry
+from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.session import Session, session_of
-from linkcrawl.stores import StoreLost
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -60,26 +60,28 @@ class Scheduler(BaseScheduler):
         self._crawler = crawler
         self._session: Session = session_of(crawler)
         session = self._session
-        session.nudge = self._nudge
+        session.wake_engine = self._wake_engine
         self.bench: Workbench[Task] = Workbench()
-        self.queue = LocalQueue(session.narrow(), session.due_before, session.arguments.limit)
+        self.queue = DueQueue(session.narrow(), session.due_before, session.arguments.limit)
         self.keeper = Gatekeeper(session)
-        self.desk = RobotsDesk(session, self.enqueue_request, self._robots_decided, self._robots_put_off)
-        self.doubt = NetworkDoubt(session.now)
+        self.desk = RobotsFetcher(session, self.enqueue_request, self._robots_decided, self._robots_put_off)
+        self.doubt = OutageDetector(session.now)
         self.feeder = Feeder(session, self.queue, self._deliver)
         self.feeder.give_up = self.give_up
         self._giving_up: asyncio.Task[None] | None = None
         resolver = resolver_of(crawler, session.config.allowed_networks)
-        self._placer = Placer(session, self.bench, self.keeper, resolver)
-        self._endings = Endings(crawler, session, self.keeper, self.doubt)
-        self.watch = Watch(session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked)
-        self._endings.heard = self.watch.remember_soon
+        self._placer = HostRouter(session, self.bench, self.keeper, resolver)
+        self._endings = CompletionHandler(crawler, session, self.keeper, self.doubt)
+        self.watch = MaintenanceLoop(
+            session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked
+        )
+        self._endings.on_backpressure = self.watch.remember_soon
         self._flying: dict[Request, Gate[Task]] = {}
         self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
         self._placer.regrouped = self._hold_moved
         self._aside: list[Request] = []  # hops to hosts whose time it isn't, while their gate goes on
         self._timer: asyncio.TimerHandle | None = None
-        self._asker = Asker(crawler, self.enqueue_request)
+        self._asker = Dispatcher(crawler, self.enqueue_request)
         config = session.config
         # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
         self._identity = Headers({"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"})
@@ -88,7 +90,7 @@ class Scheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> Self:
         if session_of(crawler).config.frontier == LOCAL:
             return cls(crawler)
-        from linkcrawl.frontier.cluster_scheduler import ClusterScheduler  # it needs the extra `redis`
+        from linkcrawl.cluster.scheduler import ClusterScheduler  # it needs the extra `redis`
 
         return ClusterScheduler(crawler)  # type: ignore[return-value]
 
@@ -100,7 +102,7 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         downloader_of(self._crawler).ended = self.ended
         await self.watch.start()
-        await self.feeder.look_now()
+        await self.feeder.refresh_now()
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close(reason))
@@ -147,7 +149,7 @@ class Scheduler(BaseScheduler):
                 self._arm(now)
                 return None
             gate, task = taken
-            opens = self.keeper.opens(gate.name, host_of(task), now)
+            opens = self.keeper.earliest_for(gate.name, host_of(task), now)
             if opens > now:
                 self._not_yet(gate, task, opens, now)
                 continue
@@ -161,21 +163,21 @@ class Scheduler(BaseScheduler):
             self._asker.ask(request)
             if self.doubt.down_since is not None:
                 return None  # it was the probe
-        asyncio.get_running_loop().call_soon(self._nudge)
+        asyncio.get_running_loop().call_soon(self._wake_engine)
         return None
 
     def _not_yet(self, gate: Gate[Task], task: Task, opens: float, now: float) -> None:
         """It is not this host's time after all. It waits in its gate where that is its own; else the gate goes on with
         its other hosts: a link is met again later, a hop waits aside."""
         clocks = self._clock_names(task)
-        self.bench.rewind(clocks, now)
+        self.bench.refund(clocks, now)
         if not self.keeper.is_shared(gate.name):
             self.bench.put_back(gate, task, clocks)
             self.bench.release(gate, opens)
             return
         if isinstance(task, DueLink):
             self.queue.took(task)
-            self.queue.shut(task, opens)
+            self.queue.defer_host(task, opens)
         else:
             self._aside.append(task)
         self.bench.release(gate, gate.wake)
@@ -250,7 +252,7 @@ class Scheduler(BaseScheduler):
             self._note_taken(gate, task)
             request = self._begin(task, now)
             if request is None:
-                self.bench.rewind(self._clock_names(task), now)
+                self.bench.refund(self._clock_names(task), now)
                 return None
         else:
             request = task
@@ -260,7 +262,7 @@ class Scheduler(BaseScheduler):
         bar = self._policy_bar(request)
         answer = bar or self.desk.ask(request, now)
         self._tick(request, now, goes=answer is request)
-        if isinstance(answer, Bar):
+        if isinstance(answer, Denial):
             self._emit(self._spider.bar(request, answer))
             return None
         return answer if answer is None or answer is request else self._instead(gate, answer)
@@ -276,29 +278,29 @@ class Scheduler(BaseScheduler):
         if goes:
             self._start_clocks(request)
         else:
-            self.bench.rewind(self._clock_names(request), now)
+            self.bench.refund(self._clock_names(request), now)
 
     def _start_clocks(self, request: Request) -> None:
         """What goes counts for the day at once: others may be handed out before it is sent."""
-        clocks = clocks_of(self._session.policies, request)
+        clocks = limits_of(self._session.policies, request)
         if not clocks and not request.meta.get("clocks"):  # where policies have changed, it had some
             return
         for clock in clocks:
-            self.keeper.clock_started(clock.name)
-            self.bench.set_clock(clock.name, clock.delay, self.keeper.clock_opens(clock))
+            self.keeper.limit_started(clock.name)
+            self.bench.set_limit(clock.name, clock.delay, self.keeper.limit_opens(clock))
         names = tuple(clock.name for clock in clocks)
         request.meta.update(
             spaced_by=tuple((clock.name, clock.delay) for clock in clocks), on_sent=lambda: self._sent(names)
         )
 
     def _clock_names(self, task: Task) -> tuple[str, ...]:
-        return tuple(clock.name for clock in clocks_of(self._session.policies, task))
+        return tuple(clock.name for clock in limits_of(self._session.policies, task))
 
     def _sent(self, clocks: tuple[str, ...]) -> None:
         """What the clocks space has begun: what comes next counts from now, however late a busy machine has sent it."""
-        self.bench.restart(clocks, self._session.now())
+        self.bench.commit(clocks, self._session.now())
         for name in clocks:
-            self.keeper.clock_started(name, counts=False)
+            self.keeper.limit_started(name, counts=False)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the
@@ -306,7 +308,7 @@ class Scheduler(BaseScheduler):
         applied = self._session.policies.of_link(link.host, link.collections, link.providers)
         opens = inf if applied.paused_by is not None else applied.open_at(now)
         if opens > now:
-            self.queue.pass_over(link, opens)
+            self.queue.defer(link, opens)
             return None
         self.feeder.under_way += 1
         begun = self._spider.begin(link, applied)
@@ -316,13 +318,13 @@ class Scheduler(BaseScheduler):
         begun.meta["clocks"] = tuple((clock.name, clock.delay) for clock in applied.clocks)
         return begun
 
-    def _policy_bar(self, request: Request) -> Bar | None:
+    def _policy_bar(self, request: Request) -> Denial | None:
         link: DueLink | None = request.meta.get("link")
         if link is None:
             return None
         applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
         rule = applied.skipped_by(request.url)
-        return None if rule is None else Bar(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
+        return None if rule is None else Denial(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
 
     def let_go_of_blocked(self) -> None:
         """Checks that were asked elsewhere before, and whose next hop goes to a host that no time opens: where a person
@@ -348,28 +350,28 @@ class Scheduler(BaseScheduler):
                 self._aside.append(task)
             else:
                 self._placer.place(task, lane)
-        elif self.keeper.openings.is_paused(host):
+        elif self.keeper.availability.is_paused(host):
             self._let_go(task, link)
         else:
-            self._emit(self._spider.bar(task, Bar(reason="host_blocked", error=f"{host} is blocked")))
+            self._emit(self._spider.bar(task, Denial(reason="host_blocked", error=f"{host} is blocked")))
 
     def _let_go(self, task: Request, link: DueLink) -> None:
         """A check ends without a record; its link stays due."""
         self.feeder.under_way -= 1
-        self.queue.pass_over(link)
+        self.queue.defer(link)
 
     def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
         gate.backlog = self.queue.hosts[link.host].due
         hungry = self.queue.took(link)
         if hungry is not None:
-            self.feeder.hungry(hungry)
+            self.feeder.wants_refill(hungry)
 
     def _deliver(self, queue: HostQueue, links: list[DueLink]) -> None:
         lane = Lane.ON_DEMAND if self._session.arguments.recheck else Lane.LINK
         for link in links:
             self._placer.place(link, lane)
 
-    def _robots_decided(self, authority: str, entry: Entry, waiting: list[Request]) -> None:
+    def _robots_decided(self, authority: str, entry: RobotsEntry, waiting: list[Request]) -> None:
         """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
         self._renew_for(authority, waiting)
 
@@ -377,14 +379,14 @@ class Scheduler(BaseScheduler):
         """robots.txt of an authority is to be asked for again: its host is left alone until then."""
         host = urls.read(authority)
         if isinstance(host, urls.Target):
-            self.keeper.openings.put_off[host.host] = until
+            self.keeper.availability.put_off[host.host] = until
         self._renew_for(authority, waiting)
 
     def _renew_for(self, authority: str, waiting: list[Request]) -> None:
         host = urls.read(authority)
         if isinstance(host, urls.Target):
             gate = self._placer.gate(host.host)
-            self.keeper.renew(gate)
+            self.keeper.recompute(gate)
             self.bench.retime(gate, gate.wake)  # it may be waiting already, for the delay of before
         for request in reversed(waiting):
             self._placer.place(request, Lane.HOP, first=True)
@@ -404,10 +406,10 @@ class Scheduler(BaseScheduler):
             self._timer = None
         wake = self.bench.next_wake()
         if wake is not None and wake != inf:
-            self._timer = asyncio.get_running_loop().call_later(max(least, wake - now), self._nudge)
+            self._timer = asyncio.get_running_loop().call_later(max(least, wake - now), self._wake_engine)
 
-    def _nudge(self) -> None:
-        self._asker.nudge()
+    def _wake_engine(self) -> None:
+        self._asker.wake_engine()
 
     async def _close(self, reason: str) -> None:
         """Everything that waits is dropped here and stays due in the store."""

@@ -10,7 +10,7 @@ from linkcrawl.network.head import Head, HeadParser
 
 
 @frozen(kw_only=True)
-class Answer:
+class ReceivedAnswer:
     """What came back. `body` is empty unless it was asked for; `broken`: it ended early or its framing was wrong.
 
     `reusable`: the connection stands right behind this answer and may be asked again.
@@ -23,7 +23,7 @@ class Answer:
 
 
 class AnswerReader:
-    """Bytes in, an Answer or a Fault out. `body_limit`: bytes of the body to wait for at most; None: none at all."""
+    """Bytes in, a ReceivedAnswer or a Fault out. `body_limit`: bytes of the body to wait for at most; None: none."""
 
     def __init__(self, method: str, body_limit: int | None) -> None:
         self.began = False  # has any byte come?
@@ -32,7 +32,7 @@ class AnswerReader:
         self._parser = HeadParser()
         self._under_way: tuple[Head, BodyReader] | None = None
 
-    def feed(self, data: bytes) -> Answer | Fault | None:
+    def feed(self, data: bytes) -> ReceivedAnswer | Fault | None:
         self.began = True
         if self._under_way is None:
             got = self._parser.feed(data)
@@ -41,7 +41,7 @@ class AnswerReader:
         body.feed(data)
         return self._answer(head, body) if body.done else None
 
-    def end(self, *, orderly: bool) -> Answer | None:
+    def end(self, *, orderly: bool) -> ReceivedAnswer | None:
         """The connection is closed; `orderly`: by FIN, not by a reset. None where no whole head had come."""
         if self._under_way is None:
             return None
@@ -49,18 +49,18 @@ class AnswerReader:
         body.end(orderly=orderly)
         return evolve(self._answer(head, body), reusable=False)
 
-    def _begin_body(self, head: Head) -> Answer | None:
+    def _begin_body(self, head: Head) -> ReceivedAnswer | None:
         if self._bodiless or head.status in (204, 304):  # RFC 9112, 6.3
-            return Answer(head=head, reusable=head.persistent and not head.rest)
+            return ReceivedAnswer(head=head, reusable=head.persistent and not head.rest)
         # Where the body isn't wanted it is read as far as it has come: if that is all of it, the connection is clean.
         body = BodyReader(head, len(head.rest) if self._limit is None else self._limit)
         body.feed(head.rest)
         self._under_way = head, body
         return self._answer(head, body) if body.done or self._limit is None else None
 
-    def _answer(self, head: Head, body: BodyReader) -> Answer:
+    def _answer(self, head: Head, body: BodyReader) -> ReceivedAnswer:
         wanted = self._limit is not None
-        return Answer(
+        return ReceivedAnswer(
             head=head,
             body=bytes(body.data) if wanted else b"",
             broken=wanted and not body.complete and not body.truncated,

@@ -12,7 +12,7 @@ from typing import Any
 import aiohappyeyeballs
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.network.answer import Answer, AnswerReader
+from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
 from linkcrawl.network.fault import CONNECTING, Fault, of_os_error
 from linkcrawl.network.guard import Address
 from linkcrawl.network.tls import of_tls_error
@@ -34,9 +34,9 @@ class Connection(asyncio.Protocol):
         self.when_lost: Callable[[], object] | None = None
         self._transport: Any = None
         self._reader: AnswerReader | None = None
-        self._waiter: asyncio.Future[Answer | Fault] | None = None
+        self._waiter: asyncio.Future[ReceivedAnswer | Fault] | None = None
 
-    async def ask(self, request: bytes, reader: AnswerReader) -> Answer | Fault:
+    async def ask(self, request: bytes, reader: AnswerReader) -> ReceivedAnswer | Fault:
         """Send the request and wait for what `reader` makes of the answer. One at a time.
 
         The connection is aborted unless the answer says that it is reusable, and when the caller gives up.
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         if self._reader is not None:
             self._settle(self._reader.end(orderly=exc is None) or _broken_off(exc, self._reader.began))
 
-    def _settle(self, result: Answer | Fault | None) -> None:
+    def _settle(self, result: ReceivedAnswer | Fault | None) -> None:
         if result is None:
             return
         self._reader = None

@@ -21,7 +21,7 @@ from scrapy.http import Response
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.config import read_config
-from linkcrawl.network.answer import Answer, AnswerReader
+from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
 from linkcrawl.network.connection import Connection, open_socket, start
 from linkcrawl.network.fault import Fault, describe
 from linkcrawl.network.guard import Address
@@ -50,7 +50,7 @@ class RequestFailed(DownloadFailedError):
 
 
 @define
-class _Trip:
+class _RequestTrace:
     """How far a request has got. `since`: steady seconds when it began to connect or to send."""
 
     destination: Destination | None = None
@@ -90,7 +90,7 @@ class CheckDownloadHandler:
         return client_context(self._ca_bundle)
 
     async def download_request(self, request: Request) -> Response:
-        trip = _Trip()
+        trip = _RequestTrace()
         began = time.monotonic()
         result = await self._ask(request, trip)
         sent = trip.since or began
@@ -118,7 +118,7 @@ class CheckDownloadHandler:
         self._resolver.close()
         await asyncio.sleep(0)  # the loop closes aborted sockets in its next round
 
-    async def _ask(self, request: Request, trip: _Trip) -> Answer | Fault:
+    async def _ask(self, request: Request, trip: _RequestTrace) -> ReceivedAnswer | Fault:
         place = read_destination(request.url)
         if isinstance(place, Fault):
             return place
@@ -139,8 +139,8 @@ class CheckDownloadHandler:
         payload: bytes,
         reader: AnswerReader,
         seconds: float,
-        trip: _Trip,
-    ) -> Answer | Fault:
+        trip: _RequestTrace,
+    ) -> ReceivedAnswer | Fault:
         server = (place.scheme, place.host, place.port)
         kept = self._pool.take(server)
         addresses = () if kept else await self._resolver.resolve(place.host)
@@ -161,17 +161,17 @@ class CheckDownloadHandler:
                 result = await connection.ask(payload, reader)
         except TimeoutError:
             return Fault(failure=trip.phase)
-        if kept and _out_of_step(result):
+        if kept and _is_stale_reply(result):
             # It says nothing of this request. A broken connection does, and is what the check asks again after.
             connection.abort()
             return Fault(failure=Failure.RESET, detail="out of step with an earlier answer")
-        # After a 408 the server closes the connection, said or not; kept, it would hide the next one (_out_of_step).
-        if isinstance(result, Answer) and result.reusable and result.head.status != 408:
+        # After a 408 the server closes the connection, said or not; kept, it would hide the next one (_is_stale_reply).
+        if isinstance(result, ReceivedAnswer) and result.reusable and result.head.status != 408:
             self._pool.put(server, connection)
         return result
 
     async def _connect(
-        self, place: Destination, addresses: Sequence[Address], seconds: float, trip: _Trip
+        self, place: Destination, addresses: Sequence[Address], seconds: float, trip: _RequestTrace
     ) -> Connection | Fault:
         trip.ip = str(addresses[0])
         opened = await open_socket(addresses, place.port)
@@ -183,7 +183,9 @@ class CheckDownloadHandler:
         trip.phase = Failure.TIMEOUT_TLS
         return await start(sock, trip.ip, self._tls, host=place.host, seconds=seconds)
 
-    def _failed(self, request: Request, trip: _Trip, fault: Fault, sent: float, seconds: float) -> RequestFailed:
+    def _failed(
+        self, request: Request, trip: _RequestTrace, fault: Fault, sent: float, seconds: float
+    ) -> RequestFailed:
         place = trip.destination
         error = describe(fault, place.host, place.port, seconds) if place else fault.detail
         request.meta["outcome"] = Outcome(
@@ -205,7 +207,7 @@ def _always() -> bool:
     return True
 
 
-def _out_of_step(result: Answer | Fault) -> bool:
+def _is_stale_reply(result: ReceivedAnswer | Fault) -> bool:
     """Did this come on a kept connection because of what was before? Bytes of an earlier answer that crossed the
     request, or the server's notice that the connection was idle for too long (408: RFC 9110, 15.5.9)."""
     return result.failure is Failure.PROTOCOL if isinstance(result, Fault) else result.head.status == 408

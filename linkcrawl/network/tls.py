@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.network.fault import Fault
 
 #: ssl.OP_LEGACY_SERVER_CONNECT, which Python names from 3.12 on.

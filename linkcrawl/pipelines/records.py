@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import DropItem
 
+from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Finished, Record
-from linkcrawl.patience import patiently
-from linkcrawl.session import LeaseLost, session_of
-from linkcrawl.stores import StoreLost
+from linkcrawl.session import session_of
+from linkcrawl.stores.retry import retry_while_store_lost
 
 if TYPE_CHECKING:
     from typing import Self
@@ -45,7 +45,7 @@ class RecordsPipeline:
         if not isinstance(item, Finished):
             return item
         scheduler, epoch = self._scheduler, session_of(self._crawler).epoch
-        believed = await scheduler.doubt.believes(item.record)
+        believed = await scheduler.doubt.confirm(item.record)
         if epoch != session_of(self._crawler).epoch or not scheduler.owns(item.record.link_id):
             raise DropItem("the link is another worker's by now")
         if not believed:
@@ -88,7 +88,7 @@ class RecordsPipeline:
         try:
             if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
                 return await session.worker.call(self._scheduler.finish, batch)
-            return await patiently(session, self._scheduler.finish, batch)
+            return await retry_while_store_lost(session, self._scheduler.finish, batch)
         except LeaseLost as fault:
             logger.warning("%d records are given up: %s", len(batch), fault)
         except StoreLost as fault:

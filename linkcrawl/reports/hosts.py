@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 from linkcrawl.items import HostMemory, Order
-from linkcrawl.politeness.pace_memory import pace_from_row
-from linkcrawl.politeness.robots_cache import entry_from_row
+from linkcrawl.politeness.pacing.persistence import pace_from_row
+from linkcrawl.politeness.robots.cache import entry_from_row
 from linkcrawl.reports.model import HostTrouble
-from linkcrawl.stores import Store
-from linkcrawl.stores.summary import Part
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.summary import SummaryPart
 
 #: Reasons of records that say: the host turned us away, not that the link is bad.
 REFUSED = frozenset({"host_blocked", "rate_limited", "bot_challenge", "robots_unreachable"})
 
 
-def troubles(store: Store, parts: Iterable[Part], now: float, floor: float) -> tuple[HostTrouble, ...]:
+def troubles(store: Store, parts: Iterable[SummaryPart], now: float, floor: float) -> tuple[HostTrouble, ...]:
     """Blocked hosts first, then those that want silence, then by the links that were turned away. A gate that several
     hosts share is remembered under a name of its own and has no links to its name."""
     by_name = {part.name or "": part for part in parts}
@@ -40,7 +40,7 @@ def _weight(trouble: HostTrouble) -> tuple[bool, bool, int, float, str]:
 
 
 def _trouble(
-    host: str, part: Part | None, memory: HostMemory, order: Order | None, now: float, floor: float
+    host: str, part: SummaryPart | None, memory: HostMemory, order: Order | None, now: float, floor: float
 ) -> HostTrouble | None:
     """None where the host gives no trouble."""
     pace = pace_from_row(memory.pace)

@@ -12,9 +12,9 @@ from linkcrawl import __version__, urls
 from linkcrawl.exports.rows import TOGETHER
 from linkcrawl.items import Category, Record
 from linkcrawl.reports.hosts import troubles
-from linkcrawl.reports.model import Excluded, MonthRatio, Move, Outcomes, Report, Section, Slow
-from linkcrawl.stores import Books, Query, Store
-from linkcrawl.stores.summary import Month, Part, Summary, Tally
+from linkcrawl.reports.model import Excluded, MonthRatio, Move, OutcomeTable, Report, Section, Slow
+from linkcrawl.stores.contract import Query, Store, Totals
+from linkcrawl.stores.summary import Month, Summary, SummaryPart, Tally
 
 #: Statuses that say that the resource has a new URL for good (RFC 9110, 15.4.2 and 15.4.9).
 PERMANENT = frozenset({301, 308})
@@ -22,7 +22,7 @@ PERMANENT = frozenset({301, 308})
 RESOLVERS = frozenset(
     {"hdl.handle.net", "doi.org", "dx.doi.org", "n2t.net", "nbn-resolving.org", "purl.org", "w3id.org"}
 )
-#: Outcomes other than those of a category as a whole that mean: nothing was asked.
+#: OutcomeTable other than those of a category as a whole that mean: nothing was asked.
 NOT_ASKED = frozenset({"skipped_by_policy", "host_blocked"})
 NOT_ASKED_CATEGORIES = frozenset({Category.BLOCKED_BY_ROBOTS, Category.INVALID})
 #: Hosts that are named for each reason of exclusion.
@@ -55,7 +55,7 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
     )
 
 
-def balanced(books: Books, overall: Part) -> bool:
+def balanced(books: Totals, overall: SummaryPart) -> bool:
     """Whether everything adds up: links = checked + never checked = due + later, and checked = the sum of outcomes."""
     return (
         books.links == books.checked + books.never_checked == books.due + books.later == overall.links
@@ -64,7 +64,7 @@ def balanced(books: Books, overall: Part) -> bool:
     )
 
 
-def _section(part: Part, moved: int | None) -> Section:
+def _section(part: SummaryPart, moved: int | None) -> Section:
     of_category = {category: _alike(part.tallies, category) for category in Category}
     broken = of_category[Category.BROKEN]
     ok = sum(tally.count for tally in of_category[Category.OK])
@@ -95,9 +95,9 @@ def _alike(tallies: Iterable[Tally], category: Category) -> list[Tally]:
 
 def _outcomes(
     tallies: list[Tally], category: Category, status: int | None = None, reason: str | None = None
-) -> Outcomes:
+) -> OutcomeTable:
     timed = sum(tally.timed for tally in tallies)
-    return Outcomes(
+    return OutcomeTable(
         category=category,
         status=status,
         reason=reason,

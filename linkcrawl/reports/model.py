@@ -9,7 +9,7 @@ from typing import Any
 from attrs import Attribute, asdict, field, frozen
 
 from linkcrawl.items import Category, iso
-from linkcrawl.stores import Books
+from linkcrawl.stores.contract import Totals
 from linkcrawl.stores.summary import Mismatch
 
 
@@ -18,7 +18,7 @@ def _moment() -> Any:
 
 
 @frozen(kw_only=True)
-class Outcomes:
+class OutcomeTable:
     """Links whose latest check ended alike, and how long those took that have a time: milliseconds."""
 
     category: Category
@@ -50,8 +50,8 @@ class Section:
     confirmed: int
     mismatches: int
     moved: int | None
-    categories: tuple[Outcomes, ...]
-    statuses: tuple[Outcomes, ...]
+    categories: tuple[OutcomeTable, ...]
+    statuses: tuple[OutcomeTable, ...]
 
     def count(self, category: Category) -> int:
         """Links in a category."""
@@ -131,7 +131,7 @@ class Report:
 
     made_at: float = _moment()
     crawler: str
-    books: Books
+    books: Totals
     balanced: bool
     overall: Section
     months: tuple[MonthRatio, ...]

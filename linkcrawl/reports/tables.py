@@ -9,7 +9,7 @@ from linkcrawl.check.verdict import sentence
 from linkcrawl.items import Category, iso
 from linkcrawl.reports import commands
 from linkcrawl.reports.html import Cell, Column, Element, h, link, number, ratio, shown, stranger, table, text_column
-from linkcrawl.reports.model import HostTrouble, Outcomes, Report, Section
+from linkcrawl.reports.model import HostTrouble, OutcomeTable, Report, Section
 from linkcrawl.reports.rows import Rows, broken, mentions, of_collection, of_provider, overdue
 
 #: Short names of the categories, where many stand beside each other.
@@ -137,7 +137,7 @@ def statuses(section: Section, rows_of: Rows) -> Element | None:
     return table("Status codes", columns, rows) if rows else None
 
 
-def _status(line: Outcomes, section: Section, every: str | None) -> list[Cell]:
+def _status(line: OutcomeTable, section: Section, every: str | None) -> list[Cell]:
     reason = line.reason or ""
     return [
         Cell(swatch(line.category), str(line.category)),

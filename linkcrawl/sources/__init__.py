@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
-from linkcrawl.sources.marks import Mark
-from linkcrawl.userinfo import without_userinfo
+from linkcrawl.sources.marks import Checkpoint
+from linkcrawl.urls.userinfo import without_userinfo
 
 STDIN = "-"
 MONGODB = ("mongodb://", "mongodb+srv://")
@@ -38,25 +38,25 @@ def check_source(source: str) -> None:
         raise ConfigError(f"seeds: '-' can't be read: standard input is closed; {WOULD_WORK} would work")
 
 
-def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject | Mark]:
+def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject | Checkpoint]:
     """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), a
-    collection of MongoDB, or a key of Redis. Among them may be a Mark. `leave_out`: a file that is not read when it is
-    found in a folder.
+    collection of MongoDB, or a key of Redis. Among them may be a Checkpoint. `leave_out`: a file that is not read
+    when it is found in a folder.
 
     Raises what `check_source` raises, at once; SourceLost where Redis goes away while it is read.
     """
     check_source(source)
     if source.startswith((*MONGODB, *REDIS)):
-        seeds: Iterator[Seed | Reject | Mark] = _databases(source).read(source)
+        seeds: Iterator[Seed | Reject | Checkpoint] = _databases(source).read(source)
         return seeds
     return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
-def look(source: str) -> Iterator[Seed | Reject | Mark]:
+def look(source: str) -> Iterator[Seed | Reject | Checkpoint]:
     """What `read` would give, and everything stays where it is: seeds of Redis are not taken."""
     if source.startswith(REDIS):
         check_source(source)
-        seeds: Iterator[Seed | Reject | Mark] = _databases(source).look(source)
+        seeds: Iterator[Seed | Reject | Checkpoint] = _databases(source).look(source)
         return seeds
     return read(source)
 

@@ -20,12 +20,10 @@ from pymongo.change_stream import CollectionChangeStream
 from pymongo.collection import Collection
 from pymongo.errors import OperationFailure, PyMongoError
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError, SourceLost, StoreError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.marks import SourceLost
 from linkcrawl.sources.rows import reject, seed_or_reject
-from linkcrawl.stores import StoreError
-from linkcrawl.stores.mongo_schema import client_of, one_line, shown
+from linkcrawl.stores.mongo.schema import client_of, one_line, shown
 
 WOULD_WORK = "mongodb://HOST:PORT/DB/COLLECTION"
 SCHEMES = ("mongodb://", "mongodb+srv://")

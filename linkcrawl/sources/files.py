@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.cmdi import read_cmdi
 from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt

@@ -1,5 +1,5 @@
 """Line formats: JSON lines, CSV, TSV, and plain lists of URLs. UTF-8, with or without a byte order mark; a line that
-isn't UTF-8 is read as Latin-1. Line ends are LF, CRLF or CR.
+isn't UTF-8 is read as Latin-1. SourceLine ends are LF, CRLF or CR.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Rows = Iterator[Seed | Reject]
 
 
 @frozen
-class Line:
+class SourceLine:
     """A line of text without its end; `number` counts from 1."""
 
     number: int
     text: str
 
 
-def lines(stream: Stream, source: str) -> Iterator[Line | Reject]:
+def lines(stream: Stream, source: str) -> Iterator[SourceLine | Reject]:
     """The lines of a stream; a Reject in place of one that is too long, and for text in UTF-16."""
     for number, raw in enumerate(_raw_lines(stream), start=1):
         if number == 1 and raw is not None:
@@ -47,7 +47,7 @@ def lines(stream: Stream, source: str) -> Iterator[Line | Reject]:
         if raw is None:
             yield reject(f"line is longer than {MAX_LINE} bytes", source=source, line=number)
         else:
-            yield Line(number, _decode(raw))
+            yield SourceLine(number, _decode(raw))
 
 
 def _raw_lines(stream: Stream) -> Iterator[bytes | None]:
@@ -100,7 +100,7 @@ def read_jsonl(stream: Stream, source: str) -> Rows:
             yield _json_row(line, source)
 
 
-def _json_row(line: Line, source: str) -> Seed | Reject:
+def _json_row(line: SourceLine, source: str) -> Seed | Reject:
     try:
         row: Any = _JSON.decode(line.text)
     except (ValueError, RecursionError) as error:
@@ -158,13 +158,15 @@ def _field_name(cell: str) -> str:
     return lower if lower in FIELDS and name not in OLDER else name
 
 
-def _table_rows(found: Iterator[Line | Reject], delimiter: str) -> Iterator[tuple[Line | Reject, list[str] | None]]:
+def _table_rows(
+    found: Iterator[SourceLine | Reject], delimiter: str
+) -> Iterator[tuple[SourceLine | Reject, list[str] | None]]:
     """Rows with the line that they start on; None for cells where quotes don't match.
 
     A stray quote must not swallow the rest of the file. So each row is read by itself, from as few lines as close
     its quotes, and where none do, its first line is given up and the next is read afresh.
     """
-    waiting: deque[Line | Reject] = deque()
+    waiting: deque[SourceLine | Reject] = deque()
     while True:
         first = waiting.popleft() if waiting else next(found, None)
         if first is None:
@@ -179,7 +181,7 @@ def _table_rows(found: Iterator[Line | Reject], delimiter: str) -> Iterator[tupl
 
 
 def _cells(
-    first: Line, waiting: deque[Line | Reject], found: Iterator[Line | Reject], delimiter: str
+    first: SourceLine, waiting: deque[SourceLine | Reject], found: Iterator[SourceLine | Reject], delimiter: str
 ) -> tuple[list[str] | None, int]:
     """The cells of the row that starts at `first`, and how many waiting lines it took besides."""
     text, used = first.text, 0

@@ -8,11 +8,7 @@ from attrs import frozen
 
 
 @frozen(kw_only=True)
-class Mark:
+class Checkpoint:
     """Between rows: `stored` is to be called as soon as all rows before it are in the store."""
 
     stored: Callable[[], None]
-
-
-class SourceLost(Exception):
-    """The source can't be read at the moment. Its text is one line; another try goes on where this one ended."""

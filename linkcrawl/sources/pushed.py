@@ -19,12 +19,12 @@ import redis
 from attrs import asdict, frozen
 from scrapy_redis.connection import get_redis
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError, SourceLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE
-from linkcrawl.sources.marks import Mark, SourceLost
+from linkcrawl.sources.marks import Checkpoint
 from linkcrawl.sources.rows import reject, seed_or_reject
-from linkcrawl.userinfo import without_userinfo
+from linkcrawl.urls.userinfo import without_userinfo
 
 #: Seeds that are in hand at a time.
 AT_ONCE = 500
@@ -37,7 +37,7 @@ KEPT_REJECTS = 10_000
 
 
 @frozen(kw_only=True)
-class Place:
+class PushedKey:
     """A key of a Redis database. `server`: its redis:// URL."""
 
     server: str
@@ -55,7 +55,7 @@ class Place:
         return f"{without_userinfo(self.server)}/{self.key}"
 
 
-def place_of(source: str) -> Place:
+def place_of(source: str) -> PushedKey:
     """The place that `redis://HOST[:PORT]/DB/KEY` names. Raises ConfigError."""
     parts = urlsplit(source)
     database, slash, key = parts.path.removeprefix("/").partition("/")
@@ -64,7 +64,7 @@ def place_of(source: str) -> Place:
             f"seeds: {without_userinfo(source)!r} names no database and key; "
             "redis://HOST/0/resourceproxies:start_urls would work"
         )
-    return Place(server=urlunsplit((parts.scheme, parts.netloc, f"/{database}", parts.query, "")), key=key)
+    return PushedKey(server=urlunsplit((parts.scheme, parts.netloc, f"/{database}", parts.query, "")), key=key)
 
 
 def check(source: str) -> None:
@@ -88,8 +88,8 @@ def waiting(source: str) -> bool:
         raise SourceLost(f"{place.shown}: {fault}") from fault
 
 
-def read(source: str) -> Iterator[Seed | Reject | Mark]:
-    """Take all seeds that are there now. After each Mark, what came before it must be in the store."""
+def read(source: str) -> Iterator[Seed | Reject | Checkpoint]:
+    """Take all seeds that are there now. After each Checkpoint, what came before it must be in the store."""
     place, taker = place_of(source), uuid4().hex
     taking, takers = f"{place.key}:taking:{taker}", f"{place.key}:takers"
     script = resources.files("linkcrawl.sources").joinpath("pushed.lua").read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def read(source: str) -> Iterator[Seed | Reject | Mark]:
                     if isinstance(row, Reject):
                         rejected.append(row)
                     yield row
-                yield Mark(stored=partial(_acknowledge, client, place, taking, rejected))
+                yield Checkpoint(stored=partial(_acknowledge, client, place, taking, rejected))
             client.zrem(takers, taker)
     except redis.RedisError as fault:
         raise SourceLost(f"{place.shown}: {fault}") from fault
@@ -135,7 +135,7 @@ def _there(client: redis.Redis, key: str) -> Iterator[Any]:
             last -= AT_ONCE
 
 
-def _acknowledge(client: redis.Redis, place: Place, taking: str, rejected: list[Reject]) -> None:
+def _acknowledge(client: redis.Redis, place: PushedKey, taking: str, rejected: list[Reject]) -> None:
     with client.pipeline() as batch:
         if rejected:
             batch.lpush(place.rejects, *(json.dumps(asdict(row)) for row in rejected))
@@ -158,7 +158,7 @@ def _row(pushed: bytes, source: str, number: int) -> Seed | Reject:
     return seed_or_reject(row, source=source, line=number, text=text)
 
 
-def _client(place: Place) -> redis.Redis:
+def _client(place: PushedKey) -> redis.Redis:
     client: redis.Redis = get_redis(
         url=place.server, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, encoding="utf-8"
     )

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from linkcrawl import urls
+from linkcrawl.errors import BadRowError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.userinfo import redact, without_userinfo
+from linkcrawl.urls.userinfo import redact, without_userinfo
 
 #: Fields of a seed that are text, `url` aside.
 TEXTS = ("collection", "record", "expected_mime", "provider", "resource_type")
@@ -30,10 +31,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 KEPT_TEXT = 500
 # Cut before redacting as well: a line may be megabytes long, a login is not.
 _LOOKED_AT = 4000
-
-
-class BadRowError(Exception):
-    """A row that is no seed; its text says why. It never leaves this package."""
 
 
 def seed_or_reject(row: Mapping[str, Any], *, source: str, line: int, text: str) -> Seed | Reject:

@@ -14,17 +14,15 @@ from twisted.python.failure import Failure as TwistedFailure
 from linkcrawl import urls
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Bar, Check, Done, Next, answered, barred, begin
-from linkcrawl.config import ConfigError
+from linkcrawl.check.procedure import Check, Denial, Done, Next, answered, begin, denied
+from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.ingest.live import LiveIngest
 from linkcrawl.items import DueLink, Finished
-from linkcrawl.politeness.pacing import MAX_SILENCE
-from linkcrawl.politeness.policy import Applied
-from linkcrawl.politeness.signals import retry_at
+from linkcrawl.politeness.pacing.delay import MAX_SILENCE
+from linkcrawl.politeness.pacing.hints import retry_at
+from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.session import Session
-from linkcrawl.sources.marks import SourceLost
-from linkcrawl.spiders.intake import Intake
-from linkcrawl.stores import StoreLost
 
 if TYPE_CHECKING:
     from typing import Self
@@ -51,7 +49,7 @@ class ResourceProxies(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
         try:
-            await Intake(self.session, self._scheduler).run()
+            await LiveIngest(self.session, self._scheduler).run()
         except (ConfigError, SourceLost) as fault:
             self.logger.error("%s", fault)
             raise CloseSpider("unusable_input") from fault
@@ -83,9 +81,9 @@ class ResourceProxies(scrapy.Spider):
         request: Request = failure.request  # type: ignore[attr-defined]
         yield from self._go_on(request, failure)
 
-    def bar(self, request: Request, bar: Bar) -> Finished:
+    def bar(self, request: Request, bar: Denial) -> Finished:
         """The end of a check whose next request may not be sent."""
-        finished = self._act(request.meta["link"], barred(request.meta["check"], bar, self.session.now()))
+        finished = self._act(request.meta["link"], denied(request.meta["check"], bar, self.session.now()))
         assert isinstance(finished, Finished)
         return finished
 
@@ -97,7 +95,7 @@ class ResourceProxies(scrapy.Spider):
     def _go_on(self, request: Request, failure: TwistedFailure | None) -> Iterator[Request | Finished]:
         if request.meta.get("epoch", 0) != self.session.epoch:
             return  # the link is another worker's by now
-        bar: Bar | None = request.meta.get("bar")
+        bar: Denial | None = request.meta.get("bar")
         if bar is not None:
             yield self.bar(request, bar)
             return

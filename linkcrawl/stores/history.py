@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from linkcrawl.stores import Query, Store
+from linkcrawl.stores.contract import Query, Store
 
 DAY = 86_400.0
 
 
-def stretches(
+def prune_windows(
     first_check: float, days: float, now: float, last_run: float | None = None
 ) -> Iterator[tuple[float, float]]:
-    """Half-open stretches of time in which each link keeps its last check only, in order; for `Store.thin`.
+    """Half-open prune_windows of time in which each link keeps its last check only, in order; for `Store.thin`.
 
     They are the whole UTC months that ended `2 * days` ago or earlier, then the whole UTC days that ended `days` ago;
     none where `days` is 0. `first_check`: Unix seconds. `last_run`: the `now` of a run after which
@@ -42,7 +42,7 @@ def oldest(store: Store) -> float | None:
 def thin(store: Store, days: float, now: float) -> int:
     """Thin the whole history at once, when nothing else waits for the store; how many records were removed."""
     began = oldest(store)
-    return 0 if began is None else sum(store.thin(since, until) for since, until in stretches(began, days, now))
+    return 0 if began is None else sum(store.thin(since, until) for since, until in prune_windows(began, days, now))
 
 
 def _month_after(begin: datetime) -> datetime:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from attrs import field, frozen
 
 from linkcrawl.items import Category, Record
-from linkcrawl.stores import Books
+from linkcrawl.stores.contract import Totals
 
 
 @frozen(kw_only=True)
@@ -33,7 +33,7 @@ class Tally:
 
 
 @frozen(kw_only=True)
-class Part:
+class SummaryPart:
     """The links of one collection, provider or host, or all. `name` is None for those mentioned without one.
 
     `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked, and are due again.
@@ -93,36 +93,36 @@ class Summary:
     a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
 
     at: float
-    books: Books
-    overall: Part
-    collections: tuple[Part, ...]
-    providers: tuple[Part, ...]
-    hosts: tuple[Part, ...]
+    books: Totals
+    overall: SummaryPart
+    collections: tuple[SummaryPart, ...]
+    providers: tuple[SummaryPart, ...]
+    hosts: tuple[SummaryPart, ...]
     slowest: tuple[Record, ...]
     mismatches: tuple[Mismatch, ...]
     months: tuple[Month, ...]
 
 
-def in_order(parts: Iterable[Part]) -> tuple[Part, ...]:
+def in_order(parts: Iterable[SummaryPart]) -> tuple[SummaryPart, ...]:
     """Parts as a Summary has them."""
     return tuple(sorted(parts, key=lambda part: (-part.links, part.name or "")))
 
 
 def tallies_in_order(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
-    """Tallies as a Part has them."""
+    """Tallies as a SummaryPart has them."""
     return tuple(
         sorted(tallies, key=lambda one: (-one.count, one.category, one.reason, one.status or 0, one.confirmed))
     )
 
 
-def whole(hosts: Iterable[Part]) -> Part:
+def whole(hosts: Iterable[SummaryPart]) -> SummaryPart:
     """The part that all links are, of the parts of their hosts: every link has exactly one host."""
     hosts = tuple(hosts)
     merged: dict[tuple[Category, int | None, str, bool], list[Tally]] = {}
     for host in hosts:
         for one in host.tallies:
             merged.setdefault((one.category, one.status, one.reason, one.confirmed), []).append(one)
-    return Part(
+    return SummaryPart(
         name=None,
         links=sum(host.links for host in hosts),
         proxies=sum(host.proxies for host in hosts),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar, cast
 
-from linkcrawl.stores import Store
+from linkcrawl.stores.contract import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from linkcrawl.stores import Store, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.mongodb import database, server_url
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record, Seed
-from linkcrawl.stores import Entry, Proxy, Query, Store
+from linkcrawl.stores.contract import LinkEntry, Proxy, Query, Store
 
 #: A moment after which nothing in these tests is due any more.
 FOREVER = 1e12
@@ -18,10 +18,10 @@ def key(n: int) -> bytes:
     return n.to_bytes(16, "big")
 
 
-def entry(n: int, host: str = "a.example", **seed: Any) -> Entry:
+def entry(n: int, host: str = "a.example", **seed: Any) -> LinkEntry:
     """The nth link, at a host, mentioned as the seed fields say."""
     url = f"https://{host}/{n}"
-    return Entry(key=key(n), url=url, host=host, seed=Seed(url=url, **seed))
+    return LinkEntry(key=key(n), url=url, host=host, seed=Seed(url=url, **seed))
 
 
 def links(store: Store, host: str = "a.example", now: float = FOREVER) -> list[DueLink]:

@@ -11,7 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _PREAMBLE = """
 import sys
-from linkcrawl.stores import *
+from linkcrawl.stores.contract import *
+from linkcrawl.stores.opening import *
+from linkcrawl.errors import *
 from tests.contract.making import *
 store = open_store(sys.argv[1])
 def say(word): print(word, flush=True)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
-from linkcrawl.frontier.cluster_ledger import MARGIN, PREFIX, Given, Hop, Ledger, Lost, client_of
+from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer, client_of
+from linkcrawl.errors import SessionLost
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -31,7 +32,7 @@ def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: 
     """Run an act with so many workers that have joined."""
 
     async def main() -> None:
-        ledgers = [Ledger.connect(url, lease) for _ in range(workers)]
+        ledgers = [Coordinator.connect(url, lease) for _ in range(workers)]
         try:
             for ledger in ledgers:
                 await ledger.join({"pid": 1}, "p")
@@ -43,12 +44,12 @@ def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: 
     asyncio.run(main())
 
 
-async def standings(ledger: Ledger, *gates: str, looked: float = 0.0, **how: Any) -> list[str]:
+async def standings(ledger: Coordinator, *gates: str, looked: float = 0.0, **how: Any) -> list[str]:
     return [taken.standing for taken in await ledger.take([(gate, looked, 1) for gate in gates], **how)]
 
 
 def test_a_gate_has_one_holder(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         assert await standings(one, "a", "b") == ["taken", "taken"]
         assert await standings(other, "a", "b", "c") == ["held", "held", "taken"]
         assert await standings(one, "a", "c") == ["mine", "held"]
@@ -57,10 +58,10 @@ def test_a_gate_has_one_holder(url: str) -> None:
 
 
 def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         (first,) = await one.take([("a", 0.0, 1)])
         assert first.wait is None  # nobody knows what was before
-        await one.give([Given(gate="a", wait=50.0, done=False)])
+        await one.give([LeaseRelease(gate="a", wait=50.0, done=False)])
         (second,) = await other.take([("a", 0.0, 1)])
         assert second.standing == "taken"
         assert second.wait is not None
@@ -70,18 +71,18 @@ def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
 
 
 def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
         await one.flying({"a": "link"})
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
             await other.beat(busy=True, load=0, policies="p")
-        with pytest.raises(Lost):
+        with pytest.raises(SessionLost):
             await one.beat(busy=True, load=1, policies="p")
         (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.wait, taken.deaths) == ("taken", None, {"link": 1})
-        with pytest.raises(Lost):  # whoever has lost its session changes nothing
-            await one.give([Given(gate="a", wait=0.0, done=True)])
+        with pytest.raises(SessionLost):  # whoever has lost its session changes nothing
+            await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
 
     run(url, act, lease=SHORT)
 
@@ -89,7 +90,7 @@ def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None
 def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From when it asked, however long the answer took."""
 
-    async def act(one: Ledger) -> None:
+    async def act(one: Coordinator) -> None:
         ask, before = one._run, time.monotonic()
 
         async def slowly(*told: Any) -> Any:
@@ -105,9 +106,9 @@ def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monke
 
 
 def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
-        await one.give([Given(gate="a", wait=0.0, done=True)])
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert await standings(other, "a") == ["empty"]
         assert await standings(other, "a", looked=time.time() + 3600) == ["taken"]
 
@@ -117,16 +118,16 @@ def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url
 def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> None:
     """Its links are due until they end: workers that look for the end of a crawl would take it again and again."""
 
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         later = time.time() + LEASE / 2
         await one.take([("a", 0.0, 2)])
         for token in ("token", "another"):
-            await one.send(Hop(gate="far", text=token), "a", token, token)
-        await one.give([Given(gate="a", wait=0.0, done=True)])
+            await one.send(WaitingTransfer(gate="far", text=token), "a", token, token)
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert [each.standing for each in await other.take([("a", later, 2)])] == ["empty"]
         (taken,) = await other.take([("a", later, 3)])  # one has come due besides
         assert (taken.standing, sorted(taken.out)) == ("taken", ["another", "token"])
-        await other.give([Given(gate="a", wait=0.0, done=False)])
+        await other.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["empty"]
         await other.out([], [], [("a", "token")])
         assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["taken"]
@@ -135,9 +136,9 @@ def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> Non
 
 
 def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
-        first, second = (Hop(gate="a", text=f"hop {number}") for number in (1, 2))
+        first, second = (WaitingTransfer(gate="a", text=f"hop {number}") for number in (1, 2))
         await other.send(first, "home", "token 1", "journey 1")
         for _ in range(2):  # an answer may get lost
             assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
@@ -148,7 +149,7 @@ def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
             assert await one.take_in([first], [("home", "token 1")]) == [True]
         assert await one.collect(["a"]) == ([], {})
         await other.send(second, "home", "token 2", "journey 2")
-        await one.give([Given(gate="a", wait=0.0, done=True)])
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert await other.waited_for(10) == ["a"]
         (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.hops) == ("taken", ("hop 2",))
@@ -162,8 +163,8 @@ def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
 def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
     """Its sender did not hear the answer, and the check was taken in meanwhile."""
 
-    async def act(one: Ledger, other: Ledger) -> None:
-        hop = Hop(gate="a", text="hop")
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        hop = WaitingTransfer(gate="a", text="hop")
         await one.take([("a", 0.0, 1)])
         await other.send(hop, "home", "token", "journey")
         assert await one.take_in([hop], [("home", "token")]) == [True]
@@ -176,12 +177,12 @@ def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
 
 
 def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
-        await other.send(Hop(gate="a", text="hop"), "home", "token", "journey")
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await other.send(WaitingTransfer(gate="a", text="hop"), "home", "token", "journey")
         await one.take([("a", 0.0, 1)])  # its answer is lost, with the hop in it
         assert await standings(one, "a") == ["mine"]
         for _ in range(2):
-            await one.give([Given(gate="a", wait=None, done=False)])
+            await one.give([LeaseRelease(gate="a", wait=None, done=False)])
         (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.wait, taken.hops) == ("taken", None, ("hop",))
 
@@ -189,8 +190,8 @@ def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) 
 
 
 def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
-        await one.send(Hop(gate="far", text="hop"), "home", "token", "journey")
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.send(WaitingTransfer(gate="far", text="hop"), "home", "token", "journey")
         (home,) = await other.take([("home", 0.0, 2)])
         assert home.out == ("token",)
         assert await one.out([("home", "token")], [("home", "token"), ("home", "another")]) == ([True], [True, False])
@@ -201,13 +202,13 @@ def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -
 
 
 def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
-    async def act(one: Ledger, other: Ledger, third: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator, third: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
         assert await standings(other, "a", wanted=True) == ["held"]
         assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
         first = one.session < other.session
         assert await one.collect(["a"]) == ([], {"a": not first})
-        await one.give([Given(gate="a", wait=0.0, done=False)])
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         assert await standings(third, "a") == ["held"]
         assert await standings(other, "a", wanted=True) == ["taken"]
 
@@ -215,7 +216,7 @@ def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
 
 
 def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live_there(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         museum = [("a.museum", "museum.org", "192.0.2.1"), ("b.museum", "museum.org", "192.0.2.1")]
         assert await one.place(museum, 2) == {"a.museum": "a.museum", "b.museum": "a.museum"}
         assert await other.place([museum[1]], 2) == {"b.museum": "a.museum"}
@@ -229,7 +230,7 @@ def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live
 
 
 def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
         slow, quick = ("slow", 1.0, 0), ("quick", 0.0, 0)
         wait = await one.grant([slow], "check", now)
@@ -254,7 +255,7 @@ def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
 
 
 def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
         clock = ("none", 0.0, 0)
         assert await one.grant([clock], "check", now) == 0
@@ -272,7 +273,7 @@ def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
 
 
 def test_a_clock_has_its_number_a_day(url: str) -> None:
-    async def act(one: Ledger) -> None:
+    async def act(one: Coordinator) -> None:
         now = time.time()
         for granted in (True, True, False):
             assert (await one.grant([("c", 0.0, 2)], "check", now) == 0) is granted
@@ -282,7 +283,7 @@ def test_a_clock_has_its_number_a_day(url: str) -> None:
 
 
 def test_workers_with_other_policies_are_noticed(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         assert (await one.beat(busy=False, load=3, policies="p")).agreed
         await other.beat(busy=True, load=2, policies="q")
         beat = await one.beat(busy=False, load=3, policies="p")
@@ -296,10 +297,10 @@ def test_workers_with_other_policies_are_noticed(url: str) -> None:
 def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
     """Whoever loaded them after a restart did not come to the end of it."""
 
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         client = client_of(url)
         await client.script_flush()
-        with pytest.raises(Lost):
+        with pytest.raises(SessionLost):
             await one.beat(busy=True, load=0, policies="p")
         await one.join({}, "p")
         await client.script_flush()
@@ -312,14 +313,14 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
 
 
 def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
-    async def act(one: Ledger, other: Ledger) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
-        await one.give([Given(gate="a", wait=0.0, done=False)])
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         with sync_redis.Redis.from_url(url) as client:
             client.script_flush()  # what a restart leaves of scripts, with all its data back
-            with pytest.raises(Lost):
+            with pytest.raises(SessionLost):
                 await other.beat(busy=True, load=0, policies="p")
-            with pytest.raises(Lost):
+            with pytest.raises(SessionLost):
                 await one.beat(busy=True, load=0, policies="p")
             await one.join({}, "p")
             # Who has not noticed may still use what it leased before.

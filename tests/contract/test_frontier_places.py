@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
-from linkcrawl.frontier.cluster_ledger import Ledger
-from linkcrawl.frontier.cluster_places import Places
-from linkcrawl.frontier.gates import Gatekeeper
+from linkcrawl.cluster.coordinator import Coordinator
+from linkcrawl.cluster.placement import GatePlacement
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.network.resolver import Resolver
 from tests.contract.test_servers import server
 from tests.unit.frontier_kit import Clock, session
@@ -41,10 +41,10 @@ def test_a_name_that_takes_long_holds_up_no_other(url: str, tmp_path: Path) -> N
         return ["8.8.8.8"]
 
     async def main(keeper: Gatekeeper) -> None:
-        ledger, resolver = Ledger.connect(url, 30.0), Resolver(lookup=lookup)
+        ledger, resolver = Coordinator.connect(url, 30.0), Resolver(lookup=lookup)
         await ledger.join({}, "p")
         parts: Any = SimpleNamespace(ledger=ledger, keeper=keeper, resolver=resolver)
-        places = Places(parts)
+        places = GatePlacement(parts)
         began = time.monotonic()
         both = (places.locate([SLOW, "a.example", "", "b.example"]), places.locate(["a.example", SLOW]))
         await asyncio.gather(*both)

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from linkcrawl.check.verdict import judge
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
+from linkcrawl.ingest.clarin_legacy import Moved, migrate, reason_of
 from linkcrawl.items import Category, Record, Reject
-from linkcrawl.legacy import Moved, migrate, reason_of
-from linkcrawl.stores import Books, Query, Store, open_store
+from linkcrawl.stores.contract import Query, Store, Totals
+from linkcrawl.stores.opening import open_store
 from linkcrawl.urls import identity
 from tests.contract.mongodb import database, looking_at, server_url
 
@@ -94,7 +95,7 @@ def test_every_document_becomes_something_and_is_counted(old: str, store: Store)
         ("linksToBeChecked", 4, "url has no scheme"),
         ("linksChecked", 4, "no url"),
     ]
-    assert store.books(0.0) == Books(links=4, proxies=5, checked=2, never_checked=2, due=2, later=2, records=5)
+    assert store.books(0.0) == Totals(links=4, proxies=5, checked=2, never_checked=2, due=2, later=2, records=5)
     assert [(record.url[-1], record.reason) for record in store.records(Query(history=True))] == [
         ("1", "http_503"),
         ("2", "ok"),
@@ -223,7 +224,7 @@ def test_a_result_without_a_time_is_a_link(store: Store, timestamp: Any) -> None
         kept = str(timestamp) if timestamp == 10**30 else timestamp
         seen["linksChecked"].insert_one(result("https://a.example/", timestamp=kept))
         assert migrate(old, store, lambda _: None) == [Moved(name="linksChecked", documents=1, undated=1)]
-    assert store.books(1.0) == Books(links=1, proxies=1, never_checked=1, due=1)
+    assert store.books(1.0) == Totals(links=1, proxies=1, never_checked=1, due=1)
 
 
 @pytest.mark.parametrize("part", ["none of linksToBeChecked", "can't be read", "is not understood"])

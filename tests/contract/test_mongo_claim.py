@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from linkcrawl.stores import StoreBusy, StoreLost, holder
-from linkcrawl.stores.mongo_claim import Claim
-from linkcrawl.stores.mongo_schema import open_database
+from linkcrawl.errors import StoreBusy, StoreLost
+from linkcrawl.stores import process_identity as holder
+from linkcrawl.stores.mongo.claim import Claim
+from linkcrawl.stores.mongo.schema import open_database
 from tests.contract.mongodb import database, server_url
 
 LEASE = 4.0  # a busy machine renews within it
@@ -27,7 +28,7 @@ OF_ANOTHER = {
 }
 THIS_PROCESS = """
 import json
-from linkcrawl.stores.holder import this_process
+from linkcrawl.stores.process_identity import this_process
 print(json.dumps(this_process()), flush=True)
 input()
 """

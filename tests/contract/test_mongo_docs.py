@@ -11,8 +11,9 @@ import pytest
 from bson import json_util
 
 from linkcrawl.items import Category
-from linkcrawl.stores import Store, open_store
-from linkcrawl.stores.mongo_schema import OURS
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.mongo.schema import OURS
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, link
 from tests.contract.mongodb import database, looking_at, server_url
 from tests.docs.pages import blocks, read, rows, section

@@ -18,9 +18,11 @@ from typing import TypeVar
 import pytest
 from pymongo.errors import OperationFailure
 
+from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.ingest.ingest import BATCH
 from linkcrawl.items import DueLink, Finished
-from linkcrawl.stores import Books, Query, StoreError, StoreLost, open_store
-from linkcrawl.takeup import BATCH
+from linkcrawl.stores.contract import Query, Totals
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, links
 from tests.contract.mongodb import Client, Mongod, mongod
 
@@ -67,7 +69,7 @@ def history_is_whole(url: str, number: int) -> None:
     times = [record.checked_at for record in store.records(Query(history=True))]
     assert times == [10.0 + nth for nth in range(number) for _ in range(LINKS)]
     assert {one.next_check_at for one in links(store)} == {10.0 + number - 1 + 604_800}
-    assert store.books(5.0) == Books(links=LINKS, proxies=LINKS, checked=LINKS, later=LINKS, records=number * LINKS)
+    assert store.books(5.0) == Totals(links=LINKS, proxies=LINKS, checked=LINKS, later=LINKS, records=number * LINKS)
     store.close()
 
 

@@ -10,8 +10,10 @@ from contextlib import closing
 
 import pytest
 
+from linkcrawl.errors import StoreLost
 from linkcrawl.items import Category
-from linkcrawl.stores import Store, StoreLost, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.cutting import cutter
 from tests.contract.making import check, entry, history, link, links
 from tests.contract.mongodb import database, looking_at, server_url
@@ -90,7 +92,8 @@ def test_a_batch_whose_answer_was_lost_may_be_tried_again(what: str) -> None:
 
 DYING = """
 import sys
-from linkcrawl.stores import StoreLost, open_store
+from linkcrawl.errors import StoreLost
+from linkcrawl.stores.opening import open_store
 from tests.contract.cutting import cutter
 from tests.contract.test_mongo_interrupted import prepare, write
 what, *urls = sys.argv[1:]

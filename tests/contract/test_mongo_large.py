@@ -10,9 +10,10 @@ from attrs import evolve
 
 from linkcrawl.items import Hop, Seed
 from linkcrawl.sources.lines import MAX_LINE
-from linkcrawl.stores import Books, Entry, Query, Store, open_store
-from linkcrawl.stores.mongo_documents import SHORT_TEXT
-from linkcrawl.stores.mongo_writing import LARGEST_BATCH
+from linkcrawl.stores.contract import LinkEntry, Query, Store, Totals
+from linkcrawl.stores.mongo.documents import SHORT_TEXT
+from linkcrawl.stores.mongo.writing import LARGEST_BATCH
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, link, links
 from tests.contract.mongodb import database, looking_at, server_url
 
@@ -34,7 +35,7 @@ def store(url: str) -> Iterator[Store]:
 
 
 def test_the_longest_url_and_the_longest_chain_have_a_record(store: Store) -> None:
-    store.add([Entry(key=key(1), url=LONG, host="a.example", seed=Seed(url=LONG, extra={"again": LONG}))])
+    store.add([LinkEntry(key=key(1), url=LONG, host="a.example", seed=Seed(url=LONG, extra={"again": LONG}))])
     [found] = links(store)
     done = check(found, 100.0, hops=(HOP,) * 26, final_url=LONG)
     store.finish([done])
@@ -52,7 +53,7 @@ def test_a_batch_larger_than_a_document_is_stored(url: str, store: Store) -> Non
     taken = store.add([entry(n, extra={"text": text}) for n in range(number)])
     assert (taken.new, taken.known, taken.proxies) == (number, 0, number)
     store.finish([check(found, 10.0, error=text) for found in links(store)])
-    assert store.books(11.0) == Books(links=number, proxies=number, checked=number, later=number, records=number)
+    assert store.books(11.0) == Totals(links=number, proxies=number, checked=number, later=number, records=number)
     assert {record.error for record in store.records(Query(history=True))} == {text}
     with looking_at(url) as seen:
         assert seen["batches"].count_documents({}) == 0

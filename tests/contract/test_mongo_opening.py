@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pymongo.errors import WriteError
 
-from linkcrawl.stores import StoreError, StoreLost, open_existing, open_store
-from linkcrawl.stores.mongo_schema import OURS, REQUIRED
+from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.stores.mongo.schema import OURS, REQUIRED
+from linkcrawl.stores.opening import open_existing, open_store
 from tests.contract.making import check, entry, link
 from tests.contract.mongodb import Client, database, looking_at, mongod, server_url
 

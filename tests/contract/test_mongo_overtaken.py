@@ -9,8 +9,10 @@ from typing import Any
 
 from attrs import frozen
 
+from linkcrawl.errors import StoreLost
 from linkcrawl.items import Category, Finished
-from linkcrawl.stores import Query, Store, StoreLost, open_store
+from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.cutting import Cutter, cutter
 from tests.contract.making import entry, link, links, own_check
 from tests.contract.mongodb import database, looking_at, server_url

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from linkcrawl.items import Category
-from linkcrawl.stores import Narrow, Query, Store, open_store
+from linkcrawl.stores.contract import LinkFilter, Query, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, links
 from tests.contract.mongodb import database, looking_at, server_url
 
@@ -50,11 +51,11 @@ def ask(store: Store, question: str) -> None:
 
 QUESTIONS: dict[str, Any] = {
     "backlog": lambda store: store.backlog(150.0),
-    "backlog of a recheck": lambda store: store.backlog(150.0, Narrow(recheck_before=120.0)),
-    "backlog of a collection": lambda store: store.backlog(150.0, Narrow(collection="C1")),
+    "backlog of a recheck": lambda store: store.backlog(150.0, LinkFilter(recheck_before=120.0)),
+    "backlog of a collection": lambda store: store.backlog(150.0, LinkFilter(collection="C1")),
     "due": lambda store: store.due("1.example", 1e9, 30),
     "due, next page": lambda store: store.due("1.example", 1e9, 30, after=store.due("1.example", 1e9, 3)[-1]),
-    "due of a recheck": lambda store: store.due("1.example", 1e9, 30, Narrow(recheck_before=120.0)),
+    "due of a recheck": lambda store: store.due("1.example", 1e9, 30, LinkFilter(recheck_before=120.0)),
     "next_due_at": lambda store: store.next_due_at(150.0),
     "add": lambda store: store.add([entry(n, "1.example", collection="New", priority=9) for n in range(90, 110)]),
     "finish": lambda store: store.finish([check(link, 900.0) for link in links(store, "2.example")[:9]]),

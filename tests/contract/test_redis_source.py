@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from linkcrawl import sources
+from linkcrawl.errors import SourceLost
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.marks import SourceLost
 from tests.contract.test_servers import server
 
 #: More than are read at a time.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.stores import Books, Store, open_store
+from linkcrawl.stores.contract import Store, Totals
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, link
 
 NUMBERS = st.integers(0, 5)
@@ -27,10 +28,10 @@ class Model:
     def due_at(self, n: int) -> float:
         return self.checks[n][max(self.checks[n])] if self.checks[n] else 0.0
 
-    def books(self, now: float) -> Books:
+    def books(self, now: float) -> Totals:
         checked = sum(bool(times) for times in self.checks.values())
         due = sum(self.due_at(n) <= now for n in self.checks)
-        return Books(
+        return Totals(
             links=len(self.checks),
             proxies=len(self.mentions),
             checked=checked,

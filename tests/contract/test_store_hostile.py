@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.items import Hop, HostMemory, Seed
-from linkcrawl.stores import Entry, Narrow, Query, Store, Taken, open_store
+from linkcrawl.stores.contract import AddCounts, LinkEntry, LinkFilter, Query, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, link, links, proxies
 
 #: As given, and as a store gives it back.
@@ -33,9 +34,9 @@ def test_any_text_of_a_seed_is_kept(store: Store, case: str) -> None:
     given_text, kept = TEXTS[case]
     names = dict.fromkeys(("collection", "record", "expected_mime", "provider", "resource_type"), given_text)
     seed = Seed(url=given_text, extra={given_text: [given_text]}, **names)  # type: ignore[arg-type]
-    mention = Entry(key=key(1), url=given_text, host=given_text, seed=seed)
-    assert store.add([mention]) == Taken(new=1, known=0, proxies=1)
-    assert store.add([mention]) == Taken(new=0, known=1, proxies=0)
+    mention = LinkEntry(key=key(1), url=given_text, host=given_text, seed=seed)
+    assert store.add([mention]) == AddCounts(new=1, known=0, proxies=1)
+    assert store.add([mention]) == AddCounts(new=0, known=1, proxies=0)
     [found] = store.due(given_text, 1.0, 5)
     assert (found.url, found.host, found.collections, found.providers) == (kept, kept, (kept,), (kept,))
     assert store.due(kept, 1.0, 5) == [found]
@@ -69,8 +70,8 @@ def test_any_text_may_be_a_glob(store: Store, case: str) -> None:
     store.finish([check(found, 10.0) for found in links(store)])
     found = [record.collections for record in store.records(Query(collection=kept))]
     assert found == [(kept,)]
-    assert store.due("a.example", 1e10, 5, Narrow(collection=kept, host="*")) == [link(store, 1)]
-    assert len(store.backlog(1e10, Narrow(collection=given_text, host=given_text))) == 0
+    assert store.due("a.example", 1e10, 5, LinkFilter(collection=kept, host="*")) == [link(store, 1)]
+    assert len(store.backlog(1e10, LinkFilter(collection=given_text, host=given_text))) == 0
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 10**30, -(10**30)])

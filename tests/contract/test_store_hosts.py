@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkcrawl.items import HostMemory
-from linkcrawl.stores import Store
+from linkcrawl.stores.contract import Store
 from tests.contract.making import entry
 
 FULL = HostMemory(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkcrawl.stores import Store
+from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, key, link
 
 

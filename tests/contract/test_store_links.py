@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.items import Category, DueLink, LinkState, Seed
-from linkcrawl.stores import NEVER, Entry, HostBacklog, Narrow, Proxy, Store, Taken, open_store
+from linkcrawl.stores.contract import NEVER, AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import FOREVER, check, entry, key, link, links, proxies
 
 FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -20,12 +21,12 @@ def test_a_new_store_is_empty(store: Store) -> None:
     assert store.due("a.example", FOREVER, 10) == []
     assert store.next_due_at(0) is None
     assert store.collections() == []
-    assert store.add([]) == Taken()
+    assert store.add([]) == AddCounts()
 
 
 def test_a_link_comes_back_with_all_that_its_check_needs(store: Store) -> None:
     seed = {"collection": "C", "provider": "P", "expected_mime": "text/html", "priority": 3}
-    assert store.add([entry(1, **seed)]) == Taken(new=1, known=0, proxies=1)
+    assert store.add([entry(1, **seed)]) == AddCounts(new=1, known=0, proxies=1)
     [found] = links(store)
     assert found == DueLink(
         id=found.id,
@@ -42,7 +43,7 @@ def test_a_link_comes_back_with_all_that_its_check_needs(store: Store) -> None:
 def test_a_link_in_many_places_is_one_link_with_sorted_collections(store: Store) -> None:
     places = [("b", "Q"), ("a", "P"), ("a", "Q"), ("B", None), (None, "P")]
     taken = store.add([entry(1, collection=collection, provider=provider) for collection, provider in places])
-    assert taken == Taken(new=1, known=4, proxies=5)
+    assert taken == AddCounts(new=1, known=4, proxies=5)
     [found] = links(store)
     assert (found.collections, found.providers) == (("B", "a", "b"), ("P", "Q"))
     assert store.collections() == ["B", "a", "b"]
@@ -67,14 +68,14 @@ MENTION = {
 @pytest.mark.parametrize("change", DIFFERENT, ids=lambda change: next(iter(change)))
 def test_a_mention_that_differs_is_another_proxy(store: Store, change: dict[str, str]) -> None:
     store.add([entry(1, **MENTION)])
-    assert store.add([entry(1, **MENTION | change)]) == Taken(new=0, known=1, proxies=1)
+    assert store.add([entry(1, **MENTION | change)]) == AddCounts(new=0, known=1, proxies=1)
 
 
 @pytest.mark.parametrize("given_fields", [MENTION, {}, {"collection": "", "record": ""}], ids=["full", "none", "empty"])
 def test_the_same_mention_twice_is_one_proxy(store: Store, given_fields: dict[str, str]) -> None:
     mention = entry(1, **given_fields)
-    assert store.add([mention, mention]) == Taken(new=1, known=1, proxies=1)
-    assert store.add([mention]) == Taken(new=0, known=1, proxies=0)
+    assert store.add([mention, mention]) == AddCounts(new=1, known=1, proxies=1)
+    assert store.add([mention]) == AddCounts(new=0, known=1, proxies=0)
     [proxy] = proxies(store, link(store, 1).id)
     assert proxy == Proxy(**{name: given_fields.get(name) or None for name in MENTION})
 
@@ -111,17 +112,17 @@ def test_priority_only_grows_and_the_first_media_type_stays(store: Store) -> Non
 
 
 def test_a_batch_is_taken_whole_or_not_at_all(store: Store) -> None:
-    bad = Entry(key=key(2), url="https://a.example/2", host="a.example", seed=None)  # type: ignore[arg-type]
+    bad = LinkEntry(key=key(2), url="https://a.example/2", host="a.example", seed=None)  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
         store.add([entry(1, collection="C"), bad])
     assert links(store) == []
     assert store.collections() == []
-    assert store.add([entry(1, collection="C")]) == Taken(new=1, known=0, proxies=1)
+    assert store.add([entry(1, collection="C")]) == AddCounts(new=1, known=0, proxies=1)
     assert links(store)[0].collections == ("C",)
 
 
 def test_links_that_cannot_be_requested_are_due_too(store: Store) -> None:
-    store.add([Entry(key=key(1), url="javascript:void(0)", host="", seed=Seed(url="javascript:void(0)"))])
+    store.add([LinkEntry(key=key(1), url="javascript:void(0)", host="", seed=Seed(url="javascript:void(0)"))])
     assert store.backlog(0.0) == [HostBacklog(host="", due=1)]
     assert [found.url for found in store.due("", 0.0, 5)] == ["javascript:void(0)"]
 
@@ -190,24 +191,24 @@ def test_a_cursor_holds_when_its_link_has_moved_on(store: Store) -> None:
 
 
 NARROW = [
-    (Narrow(), {"a.example": "0123", "b.example": "45"}),
-    (Narrow(collection="C_1"), {"a.example": "02"}),
-    (Narrow(collection="C_*"), {"a.example": "0123"}),
-    (Narrow(collection="?_2"), {"a.example": "23"}),
-    (Narrow(collection="c_1"), {}),
-    (Narrow(collection="[C]_1"), {"b.example": "4"}),
-    (Narrow(collection="%"), {"b.example": "5"}),
-    (Narrow(collection="*"), {"a.example": "0123", "b.example": "45"}),
-    (Narrow(collection=""), {}),
-    (Narrow(host="b.*"), {"b.example": "45"}),
-    (Narrow(host="B.*"), {}),
-    (Narrow(host="?.example", collection="C_1"), {"a.example": "02"}),
-    (Narrow(host=""), {}),
+    (LinkFilter(), {"a.example": "0123", "b.example": "45"}),
+    (LinkFilter(collection="C_1"), {"a.example": "02"}),
+    (LinkFilter(collection="C_*"), {"a.example": "0123"}),
+    (LinkFilter(collection="?_2"), {"a.example": "23"}),
+    (LinkFilter(collection="c_1"), {}),
+    (LinkFilter(collection="[C]_1"), {"b.example": "4"}),
+    (LinkFilter(collection="%"), {"b.example": "5"}),
+    (LinkFilter(collection="*"), {"a.example": "0123", "b.example": "45"}),
+    (LinkFilter(collection=""), {}),
+    (LinkFilter(host="b.*"), {"b.example": "45"}),
+    (LinkFilter(host="B.*"), {}),
+    (LinkFilter(host="?.example", collection="C_1"), {"a.example": "02"}),
+    (LinkFilter(host=""), {}),
 ]
 
 
 @pytest.mark.parametrize(("narrow", "expected"), NARROW, ids=lambda value: str(value)[:60])
-def test_a_crawl_can_be_narrowed(store: Store, narrow: Narrow, expected: dict[str, str]) -> None:
+def test_a_crawl_can_be_narrowed(store: Store, narrow: LinkFilter, expected: dict[str, str]) -> None:
     store.add(
         [
             entry(0, collection="C_1"),
@@ -235,15 +236,15 @@ def test_recheck_takes_what_is_not_due_but_nothing_twice(store: Store) -> None:
     store.finish(
         [check(by_url["1"], 90.0, 1000.0), check(by_url["2"], 100.0, 1000.0), check(by_url["3"], 101.0, 102.0)]
     )
-    narrow = Narrow(recheck_before=100.0)
+    narrow = LinkFilter(recheck_before=100.0)
     assert [found.url[-1] for found in store.due("a.example", 110.0, 10, narrow)] == ["0", "1"]
     assert store.backlog(110.0, narrow) == [HostBacklog(host="a.example", due=2)]
 
 
 def test_a_collection_in_several_matches_counts_a_link_once(store: Store) -> None:
     store.add([entry(1, collection=name) for name in ("C1", "C2", "C3")])
-    assert store.backlog(1.0, Narrow(collection="C*")) == [HostBacklog(host="a.example", due=1)]
-    assert len(store.due("a.example", 1.0, 10, Narrow(collection="C*"))) == 1
+    assert store.backlog(1.0, LinkFilter(collection="C*")) == [HostBacklog(host="a.example", due=1)]
+    assert len(store.due("a.example", 1.0, 10, LinkFilter(collection="C*"))) == 1
 
 
 def test_everything_is_there_after_reopening(url: str, opened: Callable[[str], Store]) -> None:
@@ -257,9 +258,9 @@ def test_everything_is_there_after_reopening(url: str, opened: Callable[[str], S
 
 
 def test_a_narrowed_crawl_sees_collections_that_come_while_it_runs(store: Store) -> None:
-    narrow = Narrow(collection="C*")
+    narrow = LinkFilter(collection="C*")
     store.add([entry(1, collection="C1"), entry(2, collection="D")])
     assert [found.url[-1] for found in store.due("a.example", 1.0, 10, narrow)] == ["1"]
     store.add([entry(3, collection="C3"), entry(2, collection="C1")])
     assert [found.url[-1] for found in store.due("a.example", 1.0, 10, narrow)] == ["1", "2", "3"]
-    assert [found.url[-1] for found in store.due("a.example", 1.0, 10, Narrow(collection="D"))] == ["2"]
+    assert [found.url[-1] for found in store.due("a.example", 1.0, 10, LinkFilter(collection="D"))] == ["2"]

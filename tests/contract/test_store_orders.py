@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkcrawl.items import Act, Category, Order
-from linkcrawl.stores import Query, Store
+from linkcrawl.stores.contract import Query, Store
 
 from .making import check, entry, history, link, links
 

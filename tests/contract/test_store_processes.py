@@ -8,7 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from linkcrawl.stores import Query, Store, StoreBusy, open_store
+from linkcrawl.errors import StoreBusy
+from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import FOREVER, check, entry, links
 from tests.contract.processes import line, process
 

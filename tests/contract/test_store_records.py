@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.items import Category, Hop, Record
-from linkcrawl.stores import Books, Query, StatusLine, Store, open_store
+from linkcrawl.stores.contract import Query, StatusLine, Store, Totals
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links, own_check, record
 
 FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -70,7 +71,7 @@ def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:
     with pytest.raises(LookupError, match="987654321"):
         store.finish([good, absent])
     assert list(store.records()) == []
-    assert store.books(11.0) == Books(links=1, proxies=1, never_checked=1, due=1)
+    assert store.books(11.0) == Totals(links=1, proxies=1, never_checked=1, due=1)
     store.finish([good])
     assert list(store.records()) == [good.record]
 

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.items import Category
-from linkcrawl.stores import Query, Store, open_store
-from linkcrawl.stores.summary import Mismatch, Part, Tally
+from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.opening import open_store
+from linkcrawl.stores.summary import Mismatch, SummaryPart, Tally
 from tests.contract.making import check, entry, link
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
@@ -28,7 +29,7 @@ def finish(store: Store, n: int, when: float, host: str = "a.example", **fields:
 
 def test_an_empty_store(store: Store) -> None:
     summary = store.summary(NOW)
-    assert summary.overall == Part(name=None, links=0, proxies=0, checked=0, overdue=0)
+    assert summary.overall == SummaryPart(name=None, links=0, proxies=0, checked=0, overdue=0)
     assert (summary.collections, summary.providers, summary.hosts) == ((), (), ())
     assert (summary.slowest, summary.mismatches, summary.months) == ((), (), ())
     assert summary.books == store.books(NOW)
@@ -60,17 +61,17 @@ def test_parts_count_links_mentions_and_outcomes(store: Store) -> None:
         mismatches=0,
     )
     gone = Tally(**broken, count=1, timed=0, total_ms=0, max_ms=None, mismatches=0)  # type: ignore[arg-type]
-    c = Part(name="C", links=2, proxies=3, checked=2, overdue=1, tallies=(gone, ok))
-    d = Part(name="D", links=1, proxies=1, checked=1, overdue=1, tallies=(ok,))
-    none = Part(name=None, links=1, proxies=1, checked=0, overdue=0)
+    c = SummaryPart(name="C", links=2, proxies=3, checked=2, overdue=1, tallies=(gone, ok))
+    d = SummaryPart(name="D", links=1, proxies=1, checked=1, overdue=1, tallies=(ok,))
+    none = SummaryPart(name=None, links=1, proxies=1, checked=0, overdue=0)
     assert summary.collections == (c, none, d)
-    p = Part(name="P", links=1, proxies=2, checked=1, overdue=1, tallies=(ok,))
-    without = Part(name=None, links=3, proxies=3, checked=2, overdue=1, tallies=(gone, ok))
+    p = SummaryPart(name="P", links=1, proxies=2, checked=1, overdue=1, tallies=(ok,))
+    without = SummaryPart(name=None, links=3, proxies=3, checked=2, overdue=1, tallies=(gone, ok))
     assert summary.providers == (without, p)
-    a = Part(name="a.example", links=2, proxies=4, checked=1, overdue=1, tallies=(ok,))
-    b = Part(name="b.example", links=1, proxies=1, checked=1, overdue=0, tallies=(gone,))
+    a = SummaryPart(name="a.example", links=2, proxies=4, checked=1, overdue=1, tallies=(ok,))
+    b = SummaryPart(name="b.example", links=1, proxies=1, checked=1, overdue=0, tallies=(gone,))
     assert summary.hosts == (a, b)
-    assert summary.overall == Part(name=None, links=3, proxies=5, checked=2, overdue=1, tallies=(gone, ok))
+    assert summary.overall == SummaryPart(name=None, links=3, proxies=5, checked=2, overdue=1, tallies=(gone, ok))
     assert (c.never_checked, c.due, none.never_checked, none.due) == (0, 1, 1, 1)
 
 

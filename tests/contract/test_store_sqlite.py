@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from linkcrawl.stores import Narrow, Store, StoreBusy, StoreError, StoreLost, open_existing, open_store
-from linkcrawl.stores import sqlite_schema as schema
-from linkcrawl.stores.sqlite import SqliteStore
+from linkcrawl.errors import StoreBusy, StoreError, StoreLost
+from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.opening import open_existing, open_store
+from linkcrawl.stores.sqlite import schema
+from linkcrawl.stores.sqlite.store import SqliteStore
 from tests.contract.making import FOREVER, check, entry, link, links
 from tests.contract.processes import line, process
 from tests.rights import held_to_permissions
@@ -276,12 +278,17 @@ def filled(url: str) -> Iterator[SqliteStore]:
     store.close()
 
 
-NARROWED = [Narrow(), Narrow(collection="C*"), Narrow(recheck_before=5.0), Narrow(collection="C1", host="a*")]
+NARROWED = [
+    LinkFilter(),
+    LinkFilter(collection="C*"),
+    LinkFilter(recheck_before=5.0),
+    LinkFilter(collection="C1", host="a*"),
+]
 
 
 @pytest.mark.parametrize("narrow", NARROWED)
 @pytest.mark.parametrize("paged", [False, True])
-def test_due_looks_at_a_hosts_own_links_only(filled: SqliteStore, narrow: Narrow, paged: bool) -> None:
+def test_due_looks_at_a_hosts_own_links_only(filled: SqliteStore, narrow: LinkFilter, paged: bool) -> None:
     after = link(filled, 3) if paged else None
     plans = _plans(filled, lambda store: store.due("a.example", 1.0, 5, narrow, after))
     assert any("SEARCH links USING INDEX links_by_turn (host_id=? AND priority=?" in plan for plan in plans)
@@ -292,7 +299,7 @@ def test_due_looks_at_a_hosts_own_links_only(filled: SqliteStore, narrow: Narrow
 
 
 @pytest.mark.parametrize("narrow", NARROWED)
-def test_backlog_and_books_are_answered_from_an_index_alone(filled: SqliteStore, narrow: Narrow) -> None:
+def test_backlog_and_books_are_answered_from_an_index_alone(filled: SqliteStore, narrow: LinkFilter) -> None:
     plans = _plans(filled, lambda store: store.backlog(1.0, narrow))
     scans = [plan for plan in plans if plan.startswith("SCAN links")]
     assert scans

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.stores import Query, Store, open_store
+from linkcrawl.stores.contract import Query, Store
 from linkcrawl.stores.history import DAY, thin
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from linkcrawl.stores import Store, StoreLost
+from linkcrawl.errors import StoreLost
+from linkcrawl.stores.contract import Store
 from linkcrawl.stores.worker import StoreWorker
 from tests.contract.making import check, entry, link
 

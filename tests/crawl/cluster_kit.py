@@ -17,8 +17,9 @@ import pytest
 import redis
 from attrs import define, field
 
-from linkcrawl.politeness.audit import Line, read_line
-from linkcrawl.stores import Query, open_store
+from linkcrawl.audit.log import AuditEntry, read_line
+from linkcrawl.stores.contract import Query
+from linkcrawl.stores.opening import open_store
 from scripts.servers import ALL, ServerMissing, find
 from tests.contract.mongodb import database, server_url
 from tests.crawl.harness import Crawler, Running, environment, until
@@ -145,7 +146,7 @@ class Cluster:
         command = crawler.command("audit", *logs)
         return subprocess.run(command, cwd=crawler.folder, env=environment(), capture_output=True, text=True)
 
-    def audited(self) -> list[Line]:
+    def audited(self) -> list[AuditEntry]:
         """What all workers say that they have sent, in the order in which it left."""
         logs = self.folder.glob("worker*/audit.jsonl")
         return sorted((read_line(text) for log in logs for text in log.read_text().splitlines()), key=_sent)
@@ -183,7 +184,7 @@ def running_cluster(folder: Path, **settings: str) -> Iterator[Cluster]:
             cluster.kill()
 
 
-def _sent(line: Line) -> float:
+def _sent(line: AuditEntry) -> float:
     return line.sent
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from linkcrawl.stores import Books, Query, open_store
+from linkcrawl.stores.contract import Query, Totals
+from linkcrawl.stores.opening import open_store
 from tests.site.client import ROOT
 
 #: Seconds after which a crawl that still runs is ended, and its test fails.
@@ -167,7 +168,7 @@ class Crawler:
         with closing(open_store(self.store_url)) as store:
             return [record.row() for record in store.records(Query(history=history))]
 
-    def books(self) -> Books:
+    def books(self) -> Totals:
         with closing(open_store(self.store_url)) as store:
             return store.books(time.time())
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from linkcrawl.politeness.audit import Line
-from linkcrawl.politeness.proof import read_lines
+from linkcrawl.audit.log import AuditEntry
+from linkcrawl.audit.verify import read_lines
 from tests.crawl.harness import Crawler
 from tests.site.client import Request
 
@@ -45,7 +45,7 @@ def overlapping(requests: Iterable[Request]) -> list[tuple[Request, Request]]:
     return [(first, second) for first, second in successive(requests) if second.started < first.ended - 0.1]
 
 
-def sent(crawler: Crawler, judged: Callable[[Line], bool]) -> list[float]:
+def sent(crawler: Crawler, judged: Callable[[AuditEntry], bool]) -> list[float]:
     """When these requests were sent, by the crawl's own log. Gaps between hosts are judged by it: over connections of
     their own, a busy server may see the earlier of two late, and is only good for half of a gap."""
     return sorted(line.sent for line in read_lines([crawler.folder / "audit.jsonl"]) if judged(line))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from linkcrawl.politeness.audit import Line
+from linkcrawl.audit.log import AuditEntry
 from tests.crawl.cluster_kit import LEASE, holders, running_cluster, stands_still
 from tests.crawl.harness import until
 from tests.crawl.measures import LATE
@@ -37,7 +37,7 @@ def gaps(requests: list[Request], since: float) -> list[float]:
     return [later.started - first.started for first, later in pairwise(requests) if later.started >= since]
 
 
-def began(lines: list[Line], gate: str) -> float:
+def began(lines: list[AuditEntry], gate: str) -> float:
     """When the first request left through a gate."""
     return min(line.sent for line in lines if line.gate == gate)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import evolve
 
 from linkcrawl.items import Finished, LinkState
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 from tests.contract.mongodb import database, looking_at, server_url
 from tests.crawl.harness import Crawler, Running, environment, until
 from tests.site.client import RunningSite, running_site

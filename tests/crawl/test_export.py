@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from linkcrawl.exports.table import COLUMNS
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, links
 from tests.crawl.harness import Crawler, environment
 from tests.site.client import RunningSite, running_site

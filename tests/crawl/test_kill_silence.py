@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 from tests.crawl.harness import Crawler, Running, environment, until
 from tests.crawl.measures import pages
 from tests.site.client import running_site
@@ -13,7 +13,7 @@ from tests.site.manners import where
 
 #: The command itself, but what is known of hosts is not stored every few seconds: only what can't wait is.
 SCRAPY = (
-    "import sys; from linkcrawl.frontier import watching; watching.REMEMBER = float('nan'); "
+    "import sys; from linkcrawl.frontier import maintenance; maintenance.REMEMBER = float('nan'); "
     "from scrapy.cmdline import execute; execute(sys.argv)"
 )
 

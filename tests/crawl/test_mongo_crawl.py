@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from linkcrawl.stores import Books
+from linkcrawl.stores.contract import Totals
 from tests.contract.mongodb import Mongod, looking_at, mongod
 from tests.crawl.harness import Crawler, until
 from tests.crawl.measures import pages, too_close
@@ -48,7 +48,7 @@ def urls_of(site: RunningSite) -> list[str]:
 def is_complete(crawler: Crawler, urls: list[str]) -> None:
     """Every link has one record, whatever happened."""
     assert Counter(record["url"] for record in crawler.kept()) == Counter(urls)
-    assert crawler.books() == Books(
+    assert crawler.books() == Totals(
         links=len(urls), proxies=len(urls), checked=len(urls), later=len(urls), records=len(urls)
     )
 

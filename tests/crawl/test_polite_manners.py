@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from attrs import frozen
 
-from linkcrawl.politeness.proof import Proof, read_lines
+from linkcrawl.audit.verify import AuditVerifier, read_lines
 from tests.crawl.harness import SETTINGS, Crawl, Crawler, environment
 from tests.crawl.measures import LATE, ROUNDED, by_host, overlapping, pages, sent, smallest
 from tests.site.client import Request, RunningSite, running_site
@@ -355,7 +355,7 @@ def test_the_audit_proves_it(scene: Scene) -> None:
     scopes = json.loads(told.stdout)
     assert {scope["kind"] for scope in scopes} == {"host", "gate", "clock"}
     assert sum(scope["violations"] for scope in scopes) == 0
-    proof = Proof()
+    proof = AuditVerifier()
     lines = list(read_lines([scene.crawler.folder / "audit.jsonl"]))
     for line in lines:
         proof.add(line)

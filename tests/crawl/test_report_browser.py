@@ -17,7 +17,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from linkcrawl.reports.make import report
 from linkcrawl.reports.page import page
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 from scripts.programs import path_of
 from tests.contract.making import entry
 from tests.unit.report_kit import NOW, fill

@@ -16,7 +16,8 @@ import pytest
 from lxml import html
 
 from linkcrawl.items import Category
-from linkcrawl.stores import Store, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, link
 from tests.crawl.harness import environment
 from tests.unit.report_kit import NOW, fill, moved

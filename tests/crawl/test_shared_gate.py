@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from linkcrawl.politeness.audit import Line
+from linkcrawl.audit.log import AuditEntry
 from tests.crawl.harness import Crawler, environment, until
 from tests.crawl.measures import LATE, ROUNDED, sent, smallest
 from tests.site.client import RunningSite, running_site
@@ -69,7 +69,7 @@ def _starts(site: RunningSite, *hosts: int) -> list[float]:
     return sorted(request.started for request in site.requests() if request.host in names)
 
 
-def _is_at(line: Line, *numbers: int) -> bool:
+def _is_at(line: AuditEntry, *numbers: int) -> bool:
     return line.host.partition(":")[0] in {healthy(number) for number in numbers}
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from linkcrawl.stores import Query, open_store
+from linkcrawl.stores.contract import Query
+from linkcrawl.stores.opening import open_store
 from tests.contract.mongodb import database, server_url
 from tests.crawl.harness import environment, until
 from tests.site.client import ROOT, running_site

@@ -18,10 +18,10 @@ from linkcrawl.check.recheck import DAY, HOUR, Intervals
 from linkcrawl.config import KNOWN
 from linkcrawl.exports import FORMATS
 from linkcrawl.items import RECORD_FIELDS, Category, Hop
-from linkcrawl.politeness import policy_file
-from linkcrawl.politeness.policy import BUILT_IN, Policy
-from linkcrawl.politeness.policy_file import RECHECK_KEYS
-from linkcrawl.politeness.robots_txt import read_robots
+from linkcrawl.politeness.policy import file as policy_file
+from linkcrawl.politeness.policy.file import RECHECK_KEYS
+from linkcrawl.politeness.policy.rules import BUILT_IN, Policy
+from linkcrawl.politeness.robots.parser import read_robots
 from linkcrawl.session import Arguments
 from tests.docs.pages import blocks, read, rows, section, word, words
 

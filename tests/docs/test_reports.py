@@ -7,8 +7,8 @@ import re
 import attrs
 import pytest
 
-from linkcrawl.reports.model import Excluded, HostTrouble, MonthRatio, Move, Outcomes, Report, Section, Slow
-from linkcrawl.stores import Books
+from linkcrawl.reports.model import Excluded, HostTrouble, MonthRatio, Move, OutcomeTable, Report, Section, Slow
+from linkcrawl.stores.contract import Totals
 from linkcrawl.stores.summary import Mismatch
 from tests.docs.pages import read
 
@@ -37,13 +37,13 @@ def test_each_table_has_a_row_for_every_field(text: str, kind: type) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "kind"),
     [
-        (WHOLE, "books", Books),
+        (WHOLE, "books", Totals),
         (WHOLE, "months", MonthRatio),
         (WHOLE, "slowest", Slow),
         (WHOLE, "moves", Move),
         (WHOLE, "mismatches", Mismatch),
         (WHOLE, "excluded", Excluded),
-        (SECTION, "categories", Outcomes),
+        (SECTION, "categories", OutcomeTable),
     ],
 )
 def test_each_row_names_the_fields_inside(text: str, name: str, kind: type) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Ask, Done, Next, Rules, answered, begin
+from linkcrawl.check.procedure import Done, Next, NextRequest, Rules, answered, begin
 
 START = 1_800_000_000.0
 HOST = "http://a.example"
@@ -55,7 +55,7 @@ def place(url: str) -> str:
     return url.removeprefix(HOST) if url.startswith(f"{HOST}/") else url
 
 
-def shown(ask: Ask) -> str:
+def shown(ask: NextRequest) -> str:
     """`HEAD /doc`, and the cookie where there is one."""
     return f"{ask.method} {place(ask.target.url)}" + (f" [{ask.cookie}]" if ask.cookie else "")
 

@@ -17,7 +17,7 @@ from linkcrawl.commands.export import Command
 from linkcrawl.exports import FORMATS
 from linkcrawl.exports.rows import Row
 from linkcrawl.items import Category, DueLink, Hop, Record
-from linkcrawl.stores import Proxy
+from linkcrawl.stores.contract import Proxy
 from tests.contract.making import record
 
 #: 2026-11-30 11:00 UTC, and an hour.

@@ -9,19 +9,19 @@ from typing import Any
 from attrs import define
 
 from linkcrawl import settings
+from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.config import Config, read_config
 from linkcrawl.items import HostMemory
-from linkcrawl.politeness.audit import AuditLog
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import parse
-from linkcrawl.politeness.robots_cache import RobotsCache, restored
-from linkcrawl.politeness.robots_fetch import Fetched, Standing
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.policy.file import parse
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.session import Arguments, Session
-from linkcrawl.stores import open_store
+from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.worker import StoreWorker
 
 #: A Monday, 2027-01-04 12:00 UTC.
@@ -72,7 +72,7 @@ def session(
         policies=policies(rules),
         rules=Rules(),
         intervals=Intervals(),
-        hosts=HostBook(remembered),
+        hosts=HostStateCache(remembered),
         robots=restored(remembered, token=told.product, ttl=told.robots_ttl),
         audit=AuditLog(audit),
     )
@@ -80,7 +80,7 @@ def session(
 
 def read_robots_of(robots: RobotsCache, host: str, text: str, now: float) -> None:
     """As if robots.txt of a host had just been read."""
-    fetched = Fetched(authority=f"http://{host}", standing=Standing.FOUND, body=text.encode(), note="200")
+    fetched = Fetched(authority=f"http://{host}", standing=RobotsAvailability.FOUND, body=text.encode(), note="200")
     robots.take(fetched, now)
 
 

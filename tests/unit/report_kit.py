@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, HostMemory
-from linkcrawl.politeness.pace import Pace
-from linkcrawl.stores import Entry, Store, open_store
+from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.stores.contract import LinkEntry, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import FOREVER, check, entry
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
@@ -55,7 +56,7 @@ def fill(store: Store, links: int, chance: random.Random, unchecked: float = 0.0
     store.remember(_memories(hosts))
 
 
-def _entry(n: int, host: str, collections: list[str], chance: random.Random) -> Entry:
+def _entry(n: int, host: str, collections: list[str], chance: random.Random) -> LinkEntry:
     place = min(int(chance.expovariate(0.15)), len(collections) - 1)
     return entry(
         n,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.frontier.addresses import FEW, Addresses, registered_domain, server_address
+from linkcrawl.frontier.gates.addresses import FEW, Addresses, registered_domain, server_address
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,17 @@ import pytest
 from scrapy.settings import Settings
 
 from linkcrawl import settings as defaults
+from linkcrawl.audit.log import AuditEntry
 from linkcrawl.commands import audit, explain, hosts
+from linkcrawl.ingest.ingest import entry
 from linkcrawl.items import Seed
-from linkcrawl.politeness.audit import Line
-from linkcrawl.stores import open_store
-from linkcrawl.takeup import entry
+from linkcrawl.stores.opening import open_store
 
-KEPT = [Line(0, 1, "a", "a", 1.0, "DOWNLOAD_DELAY", (), "HEAD", 200), Line(2.5, 3, "a", "a", 1.0, "x", (), "GET", 200)]
-BROKEN = [*KEPT, Line(3.5, 4, "a", "a", 1.0, "back-off", (), "HEAD", 200)]
+KEPT = [
+    AuditEntry(0, 1, "a", "a", 1.0, "DOWNLOAD_DELAY", (), "HEAD", 200),
+    AuditEntry(2.5, 3, "a", "a", 1.0, "x", (), "GET", 200),
+]
+BROKEN = [*KEPT, AuditEntry(3.5, 4, "a", "a", 1.0, "back-off", (), "HEAD", 200)]
 
 
 def run(module: object, folder: Path, *typed: str, **changes: object) -> int:
@@ -47,7 +50,7 @@ def run(module: object, folder: Path, *typed: str, **changes: object) -> int:
 def test_audit(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    lines: list[Line],
+    lines: list[AuditEntry],
     typed: list[str],
     delay: float,
     status: int,

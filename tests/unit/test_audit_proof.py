@@ -12,17 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.politeness.audit import AuditLog, Line, read_line
-from linkcrawl.politeness.proof import TOLERANCE, Proof, Scope, read_lines
+from linkcrawl.audit.log import AuditEntry, AuditLog, read_line
+from linkcrawl.audit.verify import TOLERANCE, AuditVerifier, ScopeResult, read_lines
 
 
-def line(sent: float, ended: float, host: str = "a", gate: str = "a", required: float = 1.0, **more: object) -> Line:
+def line(
+    sent: float, ended: float, host: str = "a", gate: str = "a", required: float = 1.0, **more: object
+) -> AuditEntry:
     fields = {"origin": "DOWNLOAD_DELAY", "clocks": (), "method": "HEAD", "status": 200, **more}
-    return Line(sent, ended, host, gate, required, **fields)  # type: ignore[arg-type]
+    return AuditEntry(sent, ended, host, gate, required, **fields)  # type: ignore[arg-type]
 
 
-def proved(*lines: Line, **floors: float) -> dict[tuple[str, str], Scope]:
-    proof = Proof(lambda host: (floors.get(host, 0.0), "floor"))
+def proved(*lines: AuditEntry, **floors: float) -> dict[tuple[str, str], ScopeResult]:
+    proof = AuditVerifier(lambda host: (floors.get(host, 0.0), "floor"))
     for each in lines:
         proof.add(each)
     return {(scope.kind, scope.name): scope for scope in proof.scopes()}
@@ -45,14 +47,14 @@ LINES = st.builds(
 
 
 @given(st.lists(LINES, max_size=25), st.randoms(use_true_random=False))
-def test_every_violation_is_found_in_whatever_order_lines_come(lines: list[Line], random: object) -> None:
+def test_every_violation_is_found_in_whatever_order_lines_come(lines: list[AuditEntry], random: object) -> None:
     expected = by_brute_force(lines)
     random.shuffle(lines)  # type: ignore[attr-defined]
     found = {key: scope.violations > 0 for key, scope in proved(*lines).items()}
     assert found == expected
 
 
-def by_brute_force(lines: list[Line]) -> dict[tuple[str, str], bool]:
+def by_brute_force(lines: list[AuditEntry]) -> dict[tuple[str, str], bool]:
     """By scope, whether any two of its requests were too close: the later one (by its start) began before the earlier
     one had ended and its delay had passed."""
     scopes: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
@@ -80,7 +82,7 @@ def test_the_tightest_gap_is_told_with_what_was_required() -> None:
 
 
 def test_one_request_proves_nothing_and_breaks_nothing() -> None:
-    assert proved(line(0, 1))["host", "a"] == Scope(kind="host", name="a", requests=1, violations=0)
+    assert proved(line(0, 1))["host", "a"] == ScopeResult(kind="host", name="a", requests=1, violations=0)
 
 
 @pytest.mark.parametrize(("gap", "violations"), [(1.0 - TOLERANCE * 0.9, 0), (1.0 - TOLERANCE * 1.1, 1)])
@@ -125,7 +127,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
 @given(
     st.builds(
-        Line,
+        AuditEntry,
         st.integers(0, 10**13).map(lambda n: n / 10**4),
         st.integers(0, 10**13).map(lambda n: n / 10**4),
         TEXTS,
@@ -137,7 +139,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
         st.integers(0, 999),
     )
 )
-def test_a_line_is_read_as_it_was_written(written: Line) -> None:
+def test_a_line_is_read_as_it_was_written(written: AuditEntry) -> None:
     assert "\n" not in written.text()
     assert read_line(written.text()) == written
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.check.conclude import conclude, mime_matches
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Bar, Done, Next, Rules, answered, barred, begin
+from linkcrawl.check.procedure import Denial, Done, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
 from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState, iso
 
@@ -86,7 +86,7 @@ def test_only_a_link_that_was_due_earns_a_longer_interval(due_at: float, days: f
 def test_a_barred_check_is_dated_by_its_bar() -> None:
     step = begin(f"{HOST}/doc", Rules())
     assert isinstance(step, Next)
-    record = finish(link(), barred(step.check, Bar(reason="robots_disallowed"), START + 5)).record
+    record = finish(link(), denied(step.check, Denial(reason="robots_disallowed"), START + 5)).record
     assert (record.checked_at, record.category, record.hops) == (START + 5, Category.BLOCKED_BY_ROBOTS, ())
 
 
@@ -133,7 +133,7 @@ def test_no_record_contradicts_itself(url: str, outcomes: list[Outcome], expecte
         if isinstance(step, Done):
             break
         step = (
-            barred(step.check, Bar(reason="host_blocked"), START)
+            denied(step.check, Denial(reason="host_blocked"), START)
             if number == bar_after
             else answered(step.check, outcome)
         )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import BARS, Bar, Done, Next, Rules, answered, barred, begin
+from linkcrawl.check.procedure import DENIALS, Denial, Done, Next, Rules, answered, begin, denied
 from linkcrawl.items import Category
 
 
@@ -82,7 +82,7 @@ def test_barred(
     before: list[Outcome], redirects: int, final_url: str, duration: int | None,
     reason: str | Failure, category: str, word: str,
 ) -> None:  # fmt: skip
-    done = barred(waiting(*before).check, Bar(reason=reason), START + 9)
+    done = denied(waiting(*before).check, Denial(reason=reason), START + 9)
     finding = done.finding
     assert (finding.verdict.category, finding.verdict.reason) == (category, word)
     assert (finding.status, finding.method, finding.redirects, finding.final_url) == (None, None, redirects, final_url)
@@ -105,7 +105,7 @@ def test_barred(
 )
 def test_barred_at_a_login(bar: str | Failure, word: str) -> None:
     """What an identity provider's robots.txt says does not hide that the link leads there."""
-    assert barred(waiting(answer(302, IDP)).check, Bar(reason=bar), START).finding.verdict.reason == word
+    assert denied(waiting(answer(302, IDP)).check, Denial(reason=bar), START).finding.verdict.reason == word
 
 
 def test_programmer_faults() -> None:
@@ -113,7 +113,7 @@ def test_programmer_faults() -> None:
     with pytest.raises(ValueError, match="waits for no request"):
         answered(done.check, GOOD)
     with pytest.raises(ValueError, match="bars no request"):
-        barred(waiting().check, Bar(reason="weather"), START)
+        denied(waiting().check, Denial(reason="weather"), START)
     with pytest.raises(ValueError, match="neither a status nor a failure"):
         answered(waiting().check, Outcome(sent_at=0, ended_at=0, duration_ms=0))
 
@@ -152,7 +152,7 @@ FAILURES = st.builds(failed, st.sampled_from(list(Failure)), st.one_of(st.none()
     st.integers(0, 4),
     st.sampled_from(["HEAD", "GET"]),
     st.lists(st.one_of(ANSWERS, ANSWERS, FAILURES), min_size=20, max_size=20),
-    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.sampled_from([*sorted(BARS), *Failure]))),
+    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.sampled_from([*sorted(DENIALS), *Failure]))),
 )
 def test_any_server_is_survived(
     url: str, limit: int, method: str, outcomes: list[Outcome], bar: tuple[int, str | Failure] | None
@@ -161,7 +161,7 @@ def test_any_server_is_survived(
     while isinstance(step, Next):
         assert step.ask == step.check.ask
         if bar and bar[0] == asked:
-            step = barred(step.check, Bar(reason=bar[1], error="x\n"), START)
+            step = denied(step.check, Denial(reason=bar[1], error="x\n"), START)
         else:
             step, asked = answered(step.check, outcomes[asked % len(outcomes)]), asked + 1
         assert asked <= 2 * (limit + 1) + 1

@@ -15,10 +15,10 @@ import linkcrawl
 ROOT = Path(linkcrawl.__file__).parent
 PURE = [
     *sorted((ROOT / "check").glob("*.py")),
-    *sorted((ROOT / "politeness").glob("pac*.py")),
-    ROOT / "frontier/workbench.py",
+    *sorted((ROOT / "politeness/pacing").glob("*.py")),
+    ROOT / "frontier/gates/workbench.py",
+    ROOT / "simulation/engine.py",
 ]
-PURE.append(ROOT / "simulation.py")
 ROOMS = [path for path in PURE if path.name != "__init__.py"]
 
 #: Whatever does I/O, waits, or gives other answers at other times.

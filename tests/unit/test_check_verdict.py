@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.check.procedure import BARS
+from linkcrawl.check.procedure import DENIALS
 from linkcrawl.check.verdict import HTTP, REASONS, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.items import Category
 
@@ -21,7 +21,7 @@ def test_every_status_has_a_verdict(headers: dict[str, str]) -> None:
 
 
 def test_every_failure_and_every_bar_has_a_verdict() -> None:
-    for reason in [*map(reason_of_failure, Failure), *BARS]:
+    for reason in [*map(reason_of_failure, Failure), *DENIALS]:
         assert judge(reason).category is not Category.OK
 
 

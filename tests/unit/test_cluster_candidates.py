@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.frontier.cluster_candidates import AGAIN, AT_ONCE, LOOK, Candidates
-from linkcrawl.frontier.cluster_ledger import Beat
-from linkcrawl.frontier.cluster_places import SharedAddresses
-from linkcrawl.frontier.local import LocalQueue
-from linkcrawl.stores import HostBacklog, Narrow
+from linkcrawl.cluster.balancing import AGAIN, AT_ONCE, LOOK, Candidates
+from linkcrawl.cluster.coordinator import HeartbeatReply
+from linkcrawl.cluster.placement import SharedAddresses
+from linkcrawl.frontier.due_queue import DueQueue
+from linkcrawl.stores.contract import HostBacklog, LinkFilter
 
 
 class Desk:
@@ -21,9 +21,11 @@ class Desk:
 
     def __init__(self) -> None:
         self.time = 100.0
-        self.queue = LocalQueue(Narrow(), lambda: self.time)
+        self.queue = DueQueue(LinkFilter(), lambda: self.time)
         self.looks = 0
-        self.feeder = SimpleNamespace(looked_at=float("-inf"), look_took=0.0, is_busy=False, look=self._look)
+        self.feeder = SimpleNamespace(
+            refreshed_at=float("-inf"), refresh_seconds=0.0, is_busy=False, refresh_backlog=self._look
+        )
         self.ours: set[str] = set()
         parts: Any = SimpleNamespace(
             session=SimpleNamespace(now=lambda: self.time), queue=self.queue, feeder=self.feeder
@@ -32,7 +34,7 @@ class Desk:
 
     def see(self, **due: int) -> None:
         """A look into the store finds so many links due at these hosts."""
-        self.feeder.looked_at = self.time
+        self.feeder.refreshed_at = self.time
         self.queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], self.time)
         self.candidates.renew()
 
@@ -40,8 +42,8 @@ class Desk:
         self.looks += 1
 
 
-def beat(others: int, load: int) -> Beat:
-    return Beat(others=others, busy=others, load=load, agreed=True, bells=())
+def beat(others: int, load: int) -> HeartbeatReply:
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, bells=())
 
 
 def test_most_work_comes_first_and_what_is_ours_is_left_out() -> None:
@@ -78,7 +80,7 @@ def test_hosts_that_found_no_room_keep_their_place() -> None:
 def test_the_store_is_looked_into_again_when_no_candidates_are_left_and_it_costs_little(took: float) -> None:
     desk = Desk()
     desk.see(a=1)
-    desk.feeder.look_took = took
+    desk.feeder.refresh_seconds = took
     desk.time += 1000.0
     desk.candidates.look_for_more()
     assert desk.looks == 0  # there is one left

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from linkcrawl.check.cookies import Cookie, Jar
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.procedure import Next, Rules, answered, begin
-from linkcrawl.frontier.cluster_check import (
-    VERSION,
-    Ticket,
-    Travelling,
-    UnreadableHop,
-    read_travelling,
-    ticket_from_token,
-)
+from linkcrawl.cluster.codec import VERSION, Ticket, TransferredCheck, read_transfer, ticket_from_token
+from linkcrawl.errors import UnreadableTransfer
 from linkcrawl.items import Category, DueLink, LinkState
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -35,7 +29,7 @@ LINKS = st.builds(
 )
 
 
-def travelling(link: DueLink, location: str = "http://b.example/y") -> Travelling:
+def travelling(link: DueLink, location: str = "http://b.example/y") -> TransferredCheck:
     step = begin(link.url, Rules())
     assert isinstance(step, Next)
     headers = {"location": location}
@@ -45,18 +39,18 @@ def travelling(link: DueLink, location: str = "http://b.example/y") -> Travellin
     )
     step = answered(step.check, outcome)
     assert isinstance(step, Next)
-    return Travelling(version=VERSION, ticket=Ticket.of(link, "home"), link=link, check=step.check)
+    return TransferredCheck(version=VERSION, ticket=Ticket.of(link, "home"), link=link, check=step.check)
 
 
 @given(LINKS)
 def test_arrives_as_it_left(link: DueLink) -> None:
     sent = travelling(link)
-    assert read_travelling(sent.text()) == sent
+    assert read_transfer(sent.text()) == sent
     assert ticket_from_token(sent.ticket.token, "home") == sent.ticket
 
 
 def test_cookies_and_hops_travel() -> None:
-    arrived = read_travelling(travelling(DueLink(id=1, url="http://a.example/x", host="a.example")).text())
+    arrived = read_transfer(travelling(DueLink(id=1, url="http://a.example/x", host="a.example")).text())
     cookie = Cookie(name="sid", value="1", host="a.example", path="/", secure=False)
     assert arrived.check.chain.jar == Jar(cookies=(cookie,))
     assert [(hop.url, hop.status, hop.ip) for hop in arrived.check.hops] == [("http://a.example/x", 302, "192.0.2.1")]
@@ -87,5 +81,5 @@ def changed(**changes: object) -> str:
     ],
 )
 def test_what_is_no_travelling_check_is_refused(text: str) -> None:
-    with pytest.raises(UnreadableHop):
-        read_travelling(text)
+    with pytest.raises(UnreadableTransfer):
+        read_transfer(text)

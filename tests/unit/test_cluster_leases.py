@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from linkcrawl.frontier.cluster_gates import Leases
-from linkcrawl.frontier.cluster_hops import Travels
-from linkcrawl.frontier.cluster_ledger import Beat, Given, Taken
-from linkcrawl.frontier.cluster_parts import Parts
-from linkcrawl.frontier.desk import RobotsDesk
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.local import LocalQueue
-from linkcrawl.frontier.workbench import Workbench
-from linkcrawl.stores import HostBacklog, Narrow
+from linkcrawl.cluster.context import WorkerContext
+from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult
+from linkcrawl.cluster.leases import Leases
+from linkcrawl.cluster.transfers import CheckTransfers
+from linkcrawl.frontier.due_queue import DueQueue
+from linkcrawl.frontier.feeder import Feeder
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Workbench
+from linkcrawl.frontier.robots_fetcher import RobotsFetcher
+from linkcrawl.stores.contract import HostBacklog, LinkFilter
 from tests.unit.frontier_kit import Clock, session
 
-BEAT = Beat(others=1, busy=1, load=0, agreed=True, bells=())
+BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, bells=())
 
 
 @define
@@ -30,7 +30,7 @@ class Ledger:
     """A ledger that leases whatever is asked for. `hop_gates`: those that hops wait for."""
 
     hop_gates: list[str] = field(factory=list)
-    given: list[Given] = field(factory=list)
+    given: list[LeaseRelease] = field(factory=list)
 
     async def waited_for(self, most: int) -> list[str]:
         return self.hop_gates
@@ -38,10 +38,10 @@ class Ledger:
     async def places(self, hosts: Sequence[str]) -> dict[str, str]:
         return {host: host for host in hosts}
 
-    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[Taken]:
-        return [Taken(standing="taken", wait=0.0, deaths={}) for _ in gates]
+    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
+        return [LeaseResult(standing="taken", wait=0.0, deaths={}) for _ in gates]
 
-    async def give(self, gates: Iterable[Given]) -> None:
+    async def give(self, gates: Iterable[LeaseRelease]) -> None:
         self.given += gates
 
 
@@ -50,30 +50,30 @@ def leases(folder: Path, ledger: Any, due: dict[str, int]) -> Leases:
     had checked them by then."""
     at = session(folder, Clock())
     bench: Any = Workbench()
-    queue = LocalQueue(Narrow(), at.now)
+    queue = DueQueue(LinkFilter(), at.now)
     feeder = Feeder(at, queue, lambda host, links: None)
     queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], at.now())
-    feeder.looked_at = at.now()
+    feeder.refreshed_at = at.now()
 
     async def remember() -> None: ...
     async def arrive(hops: object) -> None: ...
 
     def nothing(*of: Any) -> Any: ...
 
-    parts = Parts(
+    parts = WorkerContext(
         session=at,
         ledger=ledger,
         bench=bench,
         keeper=Gatekeeper(at),
         queue=queue,
         feeder=feeder,
-        desk=RobotsDesk(at, nothing, nothing, nothing),
+        desk=RobotsFetcher(at, nothing, nothing, nothing),
         resolver=None,  # type: ignore[arg-type]
         offer=nothing,
         place=nothing,
         remember=remember,
     )
-    made = Leases(parts, Travels(parts), arrive)
+    made = Leases(parts, CheckTransfers(parts), arrive)
     feeder.feeds = made.feeds_host
     return made
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from linkcrawl.frontier.cluster_ledger import Beat
-from linkcrawl.frontier.cluster_shares import PACE, Pace, room, surplus
+from linkcrawl.cluster.balancing import THROUGHPUT_SECONDS, Throughput, excess, spare_share
+from linkcrawl.cluster.coordinator import HeartbeatReply
 
 
-def beat(others: int, load: int) -> Beat:
-    return Beat(others=others, busy=others, load=load, agreed=True, bells=())
+def beat(others: int, load: int) -> HeartbeatReply:
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, bells=())
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def beat(others: int, load: int) -> Beat:
     ],
 )
 def test_room(others: int, load: int, mine: int, seen: int, more: int) -> None:
-    assert room(beat(others, load), mine, seen) == more
+    assert spare_share(beat(others, load), mine, seen) == more
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_room(others: int, load: int, mine: int, seen: int, more: int) -> None:
     ],
 )
 def test_surplus(others: int, load: int, mine: int, given: int) -> None:
-    assert surplus(beat(others, load), mine) == given
+    assert excess(beat(others, load), mine) == given
 
 
 def test_pace_is_of_the_last_seconds() -> None:
-    pace = Pace()
+    pace = Throughput()
     pace.see(0.0, 0)
     assert pace.seconds(1) == math.inf
     pace.see(1.0, 10)
@@ -55,6 +55,6 @@ def test_pace_is_of_the_last_seconds() -> None:
     for second in range(2, 20):
         pace.see(float(second), 10 + 100 * (second - 1))
     assert pace.seconds(100) == pytest.approx(1.0)
-    for quarter in range(int(4 * PACE) + 2):
+    for quarter in range(int(4 * THROUGHPUT_SECONDS) + 2):
         pace.see(20.0 + quarter / 4, 1810)
     assert pace.seconds(1) == math.inf

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from linkcrawl import settings
-from linkcrawl.config import ConfigError, read_config
+from linkcrawl.config import read_config
+from linkcrawl.errors import ConfigError
 from linkcrawl.network.request import Destination, read_destination, request_bytes
 from tests.unit.frontier_kit import config
 

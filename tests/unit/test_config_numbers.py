@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from tests.unit.frontier_kit import config
 
 ANY = [None, "", "x", "nan", "inf", "-inf", "-1", -1, "1e999", float("nan"), [], {}, "1,5", "0x1"]

@@ -12,13 +12,13 @@ from attrs import define, field
 from scrapy.http import Request, Response
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Bar
-from linkcrawl.frontier.desk import PAUSES, RobotsDesk
-from linkcrawl.politeness.robots_cache import Entry
+from linkcrawl.check.procedure import Denial
+from linkcrawl.frontier.robots_fetcher import PAUSES, RobotsFetcher
+from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import Clock, answer, session, silence
 
-Answered = tuple[str, Entry, list[Request]]
+Answered = tuple[str, RobotsEntry, list[Request]]
 
 
 @define
@@ -30,17 +30,17 @@ class Office:
     enqueued: list[Request] = field(factory=list)
     told: list[Answered] = field(factory=list)
     put_off: list[tuple[str, float, list[Request]]] = field(factory=list)
-    desk: RobotsDesk = field(init=False)
+    desk: RobotsFetcher = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.desk = RobotsDesk(
+        self.desk = RobotsFetcher(
             self.session,
             self.enqueued.append,
             lambda *told: self.told.append(told),
             lambda *told: self.put_off.append(told),
         )
 
-    def ask(self, url: str = "http://a.example/page") -> Request | Bar | None:
+    def ask(self, url: str = "http://a.example/page") -> Request | Denial | None:
         host = url.split("/")[2]
         meta = {"host": host, "authority": "/".join(url.split("/")[:3])}
         return self.desk.ask(Request(url, meta=meta), self.clock())
@@ -81,7 +81,7 @@ def test_one_fetch_however_many_wait(office: Office) -> None:
     assert (authority, len(waiting), entry.robots is not None) == ("http://a.example", 51, True)
     assert not office.desk.waits_for("a.example")
     assert isinstance(office.ask("http://a.example/page"), Request)
-    assert office.ask("http://a.example/private/1") == Bar(reason="robots_disallowed")
+    assert office.ask("http://a.example/private/1") == Denial(reason="robots_disallowed")
 
 
 @pytest.mark.parametrize("other", ["https://a.example/", "http://a.example:8080/", "http://www.a.example/"])
@@ -101,7 +101,7 @@ def test_a_redirect_goes_to_the_gate_of_its_target(office: Office) -> None:
     assert office.desk.is_robots(hop)
     assert hop.meta["body_limit"] == 500 * 1024
     office.answer(hop, answer(), "User-agent: *\nDisallow: /page")
-    assert office.ask() == Bar(reason="robots_disallowed")
+    assert office.ask() == Denial(reason="robots_disallowed")
     assert office.fetch("http://b.example:8080/").url == "http://b.example:8080/robots.txt", "the rules are a's only"
 
 
@@ -124,7 +124,7 @@ def test_what_becomes_of_pages(office: Office, outcome: Outcome, reason: str | N
     if office.enqueued:  # an accident: asked once more, through the gate
         office.answer(office.enqueued.pop(), outcome)
     asked = office.ask()
-    assert (asked.reason if isinstance(asked, Bar) else None) == reason
+    assert (asked.reason if isinstance(asked, Denial) else None) == reason
 
 
 def test_a_request_that_came_to_nothing_frees_those_that_wait(office: Office) -> None:
@@ -133,7 +133,7 @@ def test_a_request_that_came_to_nothing_frees_those_that_wait(office: Office) ->
     assert fetch.errback
     fetch.errback(SimpleNamespace(request=fetch))
     assert len(office.told) == 1
-    assert isinstance(office.ask(), Bar)
+    assert isinstance(office.ask(), Denial)
 
 
 def test_it_is_read_again_when_its_time_is_over(office: Office) -> None:
@@ -172,7 +172,7 @@ def test_a_file_that_breaks_off_is_fetched_once_more_and_then_closes(office: Off
     (again,) = office.enqueued
     assert (again.url, office.told, office.ask()) == ("http://a.example/robots.txt", [], None)
     office.answer(again, answer(), "User-agent: *\n", cut=True)
-    assert isinstance(asked := office.ask(), Bar)
+    assert isinstance(asked := office.ask(), Denial)
     assert asked.reason == "robots_unreachable"
     assert "broke off" in (asked.error or "")
 
@@ -193,7 +193,7 @@ def test_a_file_that_breaks_off_is_fetched_once_more_and_then_closes(office: Off
 def test_what_its_owner_may_not_have_meant_is_told(
     office: Office, caplog: pytest.LogCaptureFixture, outcome: Outcome, body: str, told: str | None
 ) -> None:
-    caplog.set_level("INFO", "linkcrawl.frontier.desk")
+    caplog.set_level("INFO", "linkcrawl.frontier.robots_fetcher")
     office.answer(office.fetch(), outcome, body)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == (0 if told is None else 1)
@@ -201,7 +201,7 @@ def test_what_its_owner_may_not_have_meant_is_told(
 
 
 def test_a_last_good_copy_that_is_applied_is_told(office: Office, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "linkcrawl.frontier.desk")
+    caplog.set_level("INFO", "linkcrawl.frontier.robots_fetcher")
     office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /private")
     for hours in (2, 13):
         office.clock.at += hours * 3600
@@ -244,7 +244,7 @@ def test_a_file_that_was_there_is_asked_for_again(office: Office, trouble: Outco
         office.clock.at = until
     office.answer(office.fetch(), trouble if back is None else answer(), "User-agent: *\nDisallow: /page")
     assert (len(office.told), office.put_off) == (1, [])
-    assert isinstance(asked := office.ask(), Bar)
+    assert isinstance(asked := office.ask(), Denial)
     assert (asked.reason == "robots_disallowed") is (back is not None)
 
 

@@ -15,18 +15,18 @@ from scrapy.http import Request
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
+from linkcrawl.audit.verify import read_lines
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.frontier import doubt as doubting
-from linkcrawl.frontier import endings as ending
-from linkcrawl.frontier.doubt import NetworkDoubt
-from linkcrawl.frontier.endings import NEVER_LEFT, Endings
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.workbench import Gate
+from linkcrawl.frontier import completion as ending
+from linkcrawl.frontier import outage as doubting
+from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Gate
+from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.items import Category, DueLink
-from linkcrawl.politeness.own_network import SILENT_GATES
-from linkcrawl.politeness.proof import read_lines
+from linkcrawl.politeness.outage import SILENT_GATES
 from linkcrawl.session import Session
-from linkcrawl.stores import Store
+from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, link, record
 from tests.unit.frontier_kit import T0, Clock, answer, session, silence
 
@@ -40,8 +40,8 @@ class Desk:
     session: Session
     clock: Clock
     keeper: Gatekeeper
-    doubt: NetworkDoubt
-    endings: Endings
+    doubt: OutageDetector
+    endings: CompletionHandler
     stats: MemoryStatsCollector
 
     @property
@@ -50,7 +50,7 @@ class Desk:
 
     def gate(self, host: str = HOST) -> Gate[Any]:
         gate: Gate[Any] = Gate(self.keeper.name(host), T0)
-        self.keeper.open(gate, host)
+        self.keeper.add_host(gate, host)
         return gate
 
     def end(self, outcome: Outcome, host: str = HOST, **meta: Any) -> float:
@@ -69,9 +69,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
         clock = Clock()
         at = session(tmp_path, clock, rules, audit=tmp_path / "audit.jsonl")
         stats = MemoryStatsCollector(SimpleNamespace(settings=Settings()))  # type: ignore[arg-type]
-        keeper, doubt = Gatekeeper(at), NetworkDoubt(clock)
+        keeper, doubt = Gatekeeper(at), OutageDetector(clock)
         crawler: Any = SimpleNamespace(stats=stats)
-        desks.append(Desk(at, clock, keeper, doubt, Endings(crawler, at, keeper, doubt), stats))
+        desks.append(Desk(at, clock, keeper, doubt, CompletionHandler(crawler, at, keeper, doubt), stats))
         return desks[-1]
 
     yield open_one
@@ -117,7 +117,7 @@ def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., D
 
 def test_what_a_server_asks_for_by_itself_is_told_at_once(opened: Callable[..., Desk]) -> None:
     desk, heard = opened(), []
-    desk.endings.heard = lambda: heard.append(desk.clock())
+    desk.endings.on_backpressure = lambda: heard.append(desk.clock())
     desk.end(answer(200))
     desk.end(answer(503))
     assert heard == []
@@ -262,7 +262,7 @@ def test_a_list_of_dead_hosts_is_not_our_network(opened: Callable[..., Desk]) ->
 
 
 async def believed(desk: Desk, reason: str, status: int | None = None) -> bool:
-    return await desk.doubt.believes(record(links_of(desk, 1)[0], T0, T0 + 9, reason=reason, status=status))
+    return await desk.doubt.confirm(record(links_of(desk, 1)[0], T0, T0 + 9, reason=reason, status=status))
 
 
 def test_records_wait_for_certainty_and_are_thrown_away_if_it_was_us(opened: Callable[..., Desk]) -> None:
@@ -298,9 +298,9 @@ def test_records_are_believed_when_another_host_answers_or_time_has_passed(
         desk.end(answer(), HOSTS[1])
         assert await waiting is True
         desk.end(silence(), HOSTS[0])
-        monkeypatch.setattr(doubting, "DOUBT", 0.01)
+        monkeypatch.setattr(doubting, "HOLD_SECONDS", 0.01)
         assert await believed(desk, "timeout") is True
-        monkeypatch.setattr(doubting, "DOUBT", 60.0)
+        monkeypatch.setattr(doubting, "HOLD_SECONDS", 60.0)
         waiting = asyncio.ensure_future(believed(desk, "timeout"))
         await asyncio.sleep(0)
         desk.doubt.close()

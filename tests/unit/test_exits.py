@@ -16,10 +16,9 @@ import pytest
 from scrapy.settings import Settings
 
 from linkcrawl import commands
+from linkcrawl.cli.errors import one_line
 from linkcrawl.commands import report
-from linkcrawl.config import ConfigError
-from linkcrawl.exits import one_line
-from linkcrawl.stores import StoreBusy, StoreError, StoreLost
+from linkcrawl.errors import ConfigError, StoreBusy, StoreError, StoreLost
 
 ENDS: list[tuple[BaseException, int, str]] = [
     (ConfigError("LINKCRAWL_X: no such setting"), 2, "linkcrawl: LINKCRAWL_X: no such setting\n"),
@@ -53,8 +52,8 @@ def test_a_place_without_room_is_one_line(words: str) -> None:
     program = f"""
 import sys
 from linkcrawl.commands.report import Command
-from linkcrawl.exits import one_line
-from linkcrawl.shown import tell
+from linkcrawl.cli.errors import one_line
+from linkcrawl.cli.terminal import tell
 command = Command()
 with one_line(command):
     {words}
@@ -79,7 +78,7 @@ def test_a_reader_that_has_seen_enough_is_no_fault(words: str) -> None:
     program = f"""
 import sys
 from linkcrawl.commands.report import Command
-from linkcrawl.exits import one_line
+from linkcrawl.cli.errors import one_line
 with one_line(Command()):
     sys.stdin.read()
     {words}
@@ -99,7 +98,7 @@ def test_a_command_that_is_terminated_leaves_no_half_file(tmp_path: Path) -> Non
 import sys, time
 from pathlib import Path
 from linkcrawl.commands.report import Command
-from linkcrawl.exits import one_line
+from linkcrawl.cli.errors import one_line
 from linkcrawl.exports.output import written
 command = Command()
 with one_line(command), written({str(tmp_path / "x.jsonl")!r}) as file:

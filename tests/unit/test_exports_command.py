@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from linkcrawl.commands import export as command
+from linkcrawl.errors import StoreLost
 from linkcrawl.exports import hourly
 from linkcrawl.items import Category, iso
-from linkcrawl.stores import Store, StoreLost, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.conftest import STORES
 from tests.contract.making import check, entry, link
 from tests.unit.exports_kit import HOUR, T, edgi_import, export, read_lines
@@ -303,7 +305,7 @@ def test_a_lost_store_is_status_1_and_no_file(
         yield from ()
         raise StoreLost("the disk has gone")
 
-    monkeypatch.setattr("linkcrawl.stores.sqlite.SqliteStore.records", lost)
+    monkeypatch.setattr("linkcrawl.stores.sqlite.store.SqliteStore.records", lost)
     assert export(empty, "-o", tmp_path / "x.jsonl") == 1
     assert capsys.readouterr().err == "linkcrawl: the disk has gone\n"
     assert not [name for name in os.listdir(tmp_path) if "x.jsonl" in name]

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.exports import FORMATS, SUFFIXES, parquet, table
 from linkcrawl.exports.edgi import refusal
 from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
 from linkcrawl.items import RECORD_FIELDS, Hop, Record, iso
-from linkcrawl.stores import Proxy
+from linkcrawl.stores.contract import Proxy
 from tests.unit.exports_kit import DEAD, KINDS, NEVER_ASKED, PROXY, REDIRECTED, T, edgi_import, encoded, hop, made
 
 kinds = pytest.mark.parametrize("record", KINDS.values(), ids=KINDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.exports.output import chunk_name, write, written
 
 

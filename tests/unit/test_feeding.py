@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
-from linkcrawl.frontier.feeding import Feeder
-from linkcrawl.frontier.local import HostQueue, LocalQueue
+from linkcrawl.frontier.due_queue import DueQueue, HostQueue
+from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.items import DueLink
 from linkcrawl.session import Session
-from linkcrawl.stores import Narrow
+from linkcrawl.stores.contract import LinkFilter
 from tests.contract.making import check, entry
 from tests.unit.frontier_kit import Clock, session
 
@@ -25,7 +25,7 @@ class Table:
 
     session: Session
     clock: Clock
-    queue: LocalQueue
+    queue: DueQueue
     brought: list[DueLink] = field(factory=list)
     feeder: Feeder = field(init=False)
 
@@ -43,7 +43,7 @@ class Table:
         while count != len(self.brought):
             count = len(self.brought)
             for queue in self.queue.hosts.values():
-                self.feeder.hungry(queue)
+                self.feeder.wants_refill(queue)
             await self.settled()
 
 
@@ -51,10 +51,10 @@ class Table:
 def opened(tmp_path: Path) -> Iterator[Callable[..., Table]]:
     tables: list[Table] = []
 
-    def open_one(limit: int | None = None, narrow: Narrow = Narrow(), **settings: int) -> Table:
+    def open_one(limit: int | None = None, narrow: LinkFilter = LinkFilter(), **settings: int) -> Table:
         clock = Clock()
         at = session(tmp_path, clock, **settings)
-        tables.append(Table(at, clock, LocalQueue(narrow, at.due_before, limit)))
+        tables.append(Table(at, clock, DueQueue(narrow, at.due_before, limit)))
         return tables[-1]
 
     yield open_one
@@ -83,7 +83,7 @@ def test_every_due_link_is_brought_once(opened: Callable[..., Table]) -> None:
     seed(table, a=150, b=1, c=40)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         assert max(Counter(link.host for link in table.brought).values()) <= table.queue.share, "a few at a time"
         await table.eat()
@@ -99,7 +99,7 @@ def test_links_that_are_given_back_while_they_are_fetched_come_again(opened: Cal
     seed(table, a=100)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await asyncio.sleep(0)  # the fetch has been asked for
         table.queue.give_back(["a.example"])
         table.feeder.feeds = lambda host: False
@@ -120,11 +120,11 @@ def test_a_look_brings_what_is_new_and_not_what_is_out(opened: Callable[..., Tab
     seed(table, a=3)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         table.session.store.add([entry(500, host="a.example"), entry(501, host="new.example")])
-        table.feeder.look()
-        table.feeder.look()
+        table.feeder.refresh_backlog()
+        table.feeder.refresh_backlog()
         await table.settled()
         await table.eat()
 
@@ -143,16 +143,16 @@ def test_a_link_that_was_passed_over_is_met_at_the_next_look_and_not_before(open
     seed(table, a=2)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
-        table.queue.pass_over(table.brought[0])
+        table.queue.defer(table.brought[0])
         await table.eat()
         assert len(table.brought) == 2
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         assert len(table.brought) == 2, "nothing has changed: it is still not its time"
         table.session.store.add([entry(7, host="a.example")])
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
 
     in_loop(steps)
@@ -168,19 +168,19 @@ def test_a_link_that_was_passed_over_is_met_when_its_time_has_come(opened: Calla
     seed(table, a=2, b=1)
 
     async def look() -> int:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         return len(table.brought)
 
     async def steps() -> None:
         assert await look() == 3
-        table.queue.pass_over(table.brought[0], table.clock() + 60)
+        table.queue.defer(table.brought[0], table.clock() + 60)
         assert table.feeder.again_at == table.clock() + 60
         assert await look() == 3
         table.clock.at += 60
         assert await look() == 4
         assert table.feeder.again_at == float("inf")
-        table.queue.pass_over(table.brought[0])
+        table.queue.defer(table.brought[0])
         assert await look() == 4, "paused"
         table.feeder.reconsider()
         await table.settled()
@@ -194,10 +194,10 @@ def test_no_more_than_the_limit(opened: Callable[..., Table]) -> None:
     seed(table, a=8, b=8)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.eat()
         assert table.queue.spent
-        table.queue.pass_over(table.brought[0])
+        table.queue.defer(table.brought[0])
         assert not table.queue.spent, "what was handed back doesn't count"
 
     in_loop(steps)
@@ -205,11 +205,11 @@ def test_no_more_than_the_limit(opened: Callable[..., Table]) -> None:
 
 
 def test_only_what_the_crawl_is_narrowed_to(opened: Callable[..., Table]) -> None:
-    table = opened(narrow=Narrow(host="b.*"))
+    table = opened(narrow=LinkFilter(host="b.*"))
     seed(table, a=3, b=3)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.eat()
 
     in_loop(steps)
@@ -223,7 +223,7 @@ def test_while_too_many_checks_wait_only_hosts_with_few_of_them_are_fed(opened: 
     share = 32
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         resolver = table.queue.hosts["a.example"]
         for link in [link for link in table.brought if link.host == "a.example"]:
@@ -245,12 +245,12 @@ def test_a_link_whose_record_is_stored_is_not_out_any_more(opened: Callable[...,
     seed(table, a=1)
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
         (link,) = table.brought
         table.session.store.finish([check(link, table.clock(), next_at=table.clock() - 1)])
         table.queue.forget(link.id)
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.settled()
 
     in_loop(steps)
@@ -263,7 +263,7 @@ def test_other_workers_hosts_are_left_to_them(opened: Callable[..., Table]) -> N
     table.feeder.feeds = lambda host: host != "a.example"
 
     async def steps() -> None:
-        await table.feeder.look_now()
+        await table.feeder.refresh_now()
         await table.eat()
 
     in_loop(steps)
@@ -271,7 +271,7 @@ def test_other_workers_hosts_are_left_to_them(opened: Callable[..., Table]) -> N
 
 
 def test_a_host_queue_knows_what_is_out() -> None:
-    queue = LocalQueue(Narrow(), lambda: 0.0)
+    queue = DueQueue(LinkFilter(), lambda: 0.0)
     queue.hold(1, "a")
     queue.hold(2, "a")
     queue.hold(3, "b")

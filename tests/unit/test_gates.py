@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.workbench import Gate
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
-from linkcrawl.politeness.pace import Blocked, Standing
-from linkcrawl.politeness.policy import Clock as CollectionClock
-from linkcrawl.politeness.policy import Policies
+from linkcrawl.politeness.pacing.state import Blocked, WaitKind
+from linkcrawl.politeness.policy.rules import Policies, SharedLimit
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
 
@@ -43,7 +42,7 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
 
 def gate_of(keeper: Gatekeeper, host: str) -> Gate[Any]:
     gate: Gate[Any] = Gate(keeper.name(host), -math.inf)
-    keeper.open(gate, host)
+    keeper.add_host(gate, host)
     return gate
 
 
@@ -52,7 +51,7 @@ def gates_of(keeper: Gatekeeper, hosts: list[str]) -> dict[str, Gate[Any]]:
     gates: dict[str, Gate[Any]] = {}
     for host in hosts:
         gate = gates.setdefault(keeper.name(host), Gate(keeper.name(host), -math.inf))
-        keeper.open(gate, host)
+        keeper.add_host(gate, host)
     return gates
 
 
@@ -134,8 +133,8 @@ def test_a_group_at_an_address_of_many_strangers_has_none_of_them(opened: Open) 
 )
 def test_hours_without_an_end_are_a_pause_and_no_block(opened: Open, rule: str, paused: bool) -> None:
     keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
-    assert keeper.openings.is_paused("a.example") is paused
-    assert not keeper.openings.is_paused("b.example")
+    assert keeper.availability.is_paused("a.example") is paused
+    assert not keeper.availability.is_paused("b.example")
 
 
 def test_a_group_that_is_no_more_leaves_the_address_to_its_hosts(opened: Open) -> None:
@@ -159,11 +158,11 @@ def test_the_strictest_host_of_a_gate_holds_for_all(opened: Open, clock: Clock) 
     gates = gates_of(keeper, ["a.example", "b.example"])
     assert keeper.delay("a.example").seconds == 1.0
     read_robots_of(at.robots, "b.example", "User-agent: *\nCrawl-delay: 5\n", clock())
-    keeper.renew(gates["a.example"])
+    keeper.recompute(gates["a.example"])
     assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (5.0, "Crawl-delay")
-    keeper.open(gates["a.example"], "c.example")
+    keeper.add_host(gates["a.example"], "c.example")
     assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (7.0, "policy slow")
-    assert keeper.terms("a.example").max_per_day == 50
+    assert keeper.pacing_limits("a.example").max_per_day == 50
     assert gates["a.example"].delay == 7.0
 
 
@@ -210,10 +209,10 @@ def test_robots_of_both_schemes_count(opened: Open, clock: Clock) -> None:
 def test_an_expensive_request_is_paid_for_by_the_next(opened: Open, clock: Clock) -> None:
     keeper = Gatekeeper(opened())
     gate = gate_of(keeper, "a.example")
-    ended = keeper.ended(gate, "a.example", answer(took=0.01), cost=4.0)
+    ended = keeper.completed(gate, "a.example", answer(took=0.01), cost=4.0)
     assert ended.wake == clock() + 4.0
     assert keeper.required("a.example").seconds == 4.0
-    keeper.ended(gate, "a.example", answer(took=0.01), cost=1.0)
+    keeper.completed(gate, "a.example", answer(took=0.01), cost=1.0)
     assert keeper.required("a.example").seconds == 1.0
 
 
@@ -223,13 +222,13 @@ def test_an_expensive_request_is_paid_for_by_the_next(opened: Open, clock: Clock
 @pytest.mark.parametrize(
     ("rule", "opens", "why", "standing"),
     [
-        ("paused = true", math.inf, "paused by policy p", Standing.BLOCKED),
-        ('quiet = ["mon 11:00-13:00 UTC"]', T0 + 3600, "quiet hours", Standing.QUIET),
-        ('quiet = ["mon 23:00-11:00 UTC"]', -math.inf, "", Standing.WAITING),
-        ('quiet = ["daily 00:00-24:00 UTC"]', math.inf, "quiet hours", Standing.QUIET),
+        ("paused = true", math.inf, "paused by policy p", WaitKind.BLOCKED),
+        ('quiet = ["mon 11:00-13:00 UTC"]', T0 + 3600, "quiet hours", WaitKind.QUIET),
+        ('quiet = ["mon 23:00-11:00 UTC"]', -math.inf, "", WaitKind.WAITING),
+        ('quiet = ["daily 00:00-24:00 UTC"]', math.inf, "quiet hours", WaitKind.QUIET),
     ],
 )
-def test_rules_close_a_gate(opened: Open, clock: Clock, rule: str, opens: float, why: str, standing: Standing) -> None:
+def test_rules_close_a_gate(opened: Open, clock: Clock, rule: str, opens: float, why: str, standing: WaitKind) -> None:
     keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
     gate = gate_of(keeper, "a.example")
     wait = keeper.wait(gate.name, clock())
@@ -246,13 +245,13 @@ def test_visit_time_closes_a_gate(opened: Open, clock: Clock) -> None:
     keeper = Gatekeeper(at)
     gate_of(keeper, "a.example")
     wait = keeper.wait("a.example", clock())
-    assert (wait.at, wait.standing) == (T0 + 2 * 3600, Standing.QUIET)
+    assert (wait.at, wait.standing) == (T0 + 2 * 3600, WaitKind.QUIET)
 
 
 def test_max_per_day_closes_a_gate_until_the_next(opened: Open, clock: Clock) -> None:
     keeper = Gatekeeper(opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nmax_per_day = 3\n'))
     gate = gate_of(keeper, "a.example")
-    wakes = [keeper.ended(gate, "a.example", answer(), cost=1.0).wake for _ in range(3)]
+    wakes = [keeper.completed(gate, "a.example", answer(), cost=1.0).wake for _ in range(3)]
     assert wakes[:2] == [T0 + 1, T0 + 1]
     assert wakes[2] == T0 + 12 * 3600
     clock.at = T0 + 12 * 3600
@@ -278,9 +277,9 @@ def test_an_edited_policy_holds_from_the_next_request_on(opened: Open, clock: Cl
     at = opened()
     keeper = Gatekeeper(at)
     gate = gate_of(keeper, "a.example")
-    keeper.ended(gate, "a.example", answer(), cost=1.0)
+    keeper.completed(gate, "a.example", answer(), cost=1.0)
     at.policies = policies('[[policy]]\nname = "p"\nhosts = ["a.example"]\ndelay = 30\n')
-    keeper.renew(gate)
+    keeper.recompute(gate)
     assert (gate.delay, gate.wake) == (30.0, T0 + 30)
 
 
@@ -291,7 +290,7 @@ def ban(keeper: Gatekeeper, gate: Gate[Any], host: str, clock: Clock) -> list[ob
     events: list[object] = []
     for status in [200] * 6 + [403] * 8:
         clock.at += 1
-        events += keeper.ended(gate, host, answer(status, at=clock()), cost=1.0).events
+        events += keeper.completed(gate, host, answer(status, at=clock()), cost=1.0).events
     return events
 
 
@@ -300,7 +299,7 @@ def test_a_ban_stays_over_restarts_until_a_person_lifts_it(opened: Open, clock: 
     keeper = Gatekeeper(at)
     events = ban(keeper, gate_of(keeper, "a.example"), "a.example", clock)
     assert events == [Blocked(since=T0 + 7)]
-    assert keeper.wait("a.example", clock()).standing is Standing.BLOCKED
+    assert keeper.wait("a.example", clock()).standing is WaitKind.BLOCKED
 
     early = Order(host="a.example", act=Act.UNBLOCK, at=T0)
     keeper.take_orders({"a.example": early})
@@ -322,7 +321,7 @@ def test_an_order_reopens_a_ban_that_is_learned_of_later(opened: Open, clock: Cl
     again = Gatekeeper(later)
     again.take_orders({"a.example": Order(host="a.example", act=Act.UNBLOCK, at=clock())})
     later.hosts.load(kept(at))
-    again.drop("a.example")
+    again.forget("a.example")
     gate_of(again, "a.example")
     assert again.wait("a.example", clock()).at <= clock() + 1.0
 
@@ -348,7 +347,7 @@ def test_what_a_server_asked_for_holds_whatever_its_gate_is_called_next(opened: 
     for name in ("a.example", "b.example"):
         keeper.learn(name, ("192.0.2.1",))
     gates = gates_of(keeper, ["a.example", "b.example"])
-    keeper.ended(gates["a.example"], "b.example", answer(429, retry_after="900"), cost=1.0)
+    keeper.completed(gates["a.example"], "b.example", answer(429, retry_after="900"), cost=1.0)
     memories = kept(at)
     for later in (opened(memories=memories), opened(GROUP.replace("*.museum.example", "b.example"), memories=memories)):
         again = Gatekeeper(later)
@@ -363,7 +362,7 @@ def test_hosts_that_leave_a_group_take_along_what_it_has_to_wait_for(opened: Ope
     keeper = Gatekeeper(at)
     hosts = ["a.museum.example", "b.museum.example"]
     gate = gates_of(keeper, hosts)["policy museum"]
-    keeper.ended(gate, hosts[0], answer(503, retry_after="600"), cost=1.0)
+    keeper.completed(gate, hosts[0], answer(503, retry_after="600"), cost=1.0)
     at.policies = policies("")
     keeper.forget_members("policy museum")
     for host in hosts:
@@ -387,7 +386,7 @@ def test_crawl_delay_and_back_off_survive_a_restart(opened: Open, clock: Clock) 
     read_robots_of(at.robots, "a.example", "User-agent: *\nCrawl-delay: 20\n", clock())
     at.hosts.change("a.example", robots={"http://a.example": at.robots.row("http://a.example")})
     keeper = Gatekeeper(at)
-    keeper.ended(gate_of(keeper, "a.example"), "a.example", answer(503), cost=1.0)
+    keeper.completed(gate_of(keeper, "a.example"), "a.example", answer(503), cost=1.0)
     again = Gatekeeper(opened(memories=kept(at)))
     gate_of(again, "a.example")
     assert again.delay("a.example").seconds == keeper.delay("a.example").seconds == 40.0
@@ -402,35 +401,35 @@ def test_a_request_on_its_way_is_remembered(opened: Open, clock: Clock) -> None:
     (memory,) = kept(at)
     assert memory.pace["asked_at"] == T0
     clock.at += 3
-    keeper.ended(gate, "a.example", answer(at=clock()), cost=1.0)
+    keeper.completed(gate, "a.example", answer(at=clock()), cost=1.0)
     (memory,) = kept(at)
     assert memory.pace["last_end"] == T0 + 3
 
 
 def test_the_clock_of_a_collection_is_kept_over_restarts(opened: Open, clock: Clock) -> None:
-    north = CollectionClock(name="collection North", delay=5.0, max_per_day=2, rule="north")
+    north = SharedLimit(name="collection North", delay=5.0, max_per_day=2, rule="north")
     at = opened()
     keeper = Gatekeeper(at)
-    assert keeper.clock_opens(north) <= clock()
-    keeper.clock_started(north.name)
+    assert keeper.limit_opens(north) <= clock()
+    keeper.limit_started(north.name)
     again = Gatekeeper(opened(memories=kept(at)))
-    assert again.clock_opens(north) == T0 + 5.0
+    assert again.limit_opens(north) == T0 + 5.0
     clock.at += 5
-    again.clock_started(north.name)
-    assert again.clock_opens(north) == T0 + 12 * 3600, "two checks a day are made"
+    again.limit_started(north.name)
+    assert again.limit_opens(north) == T0 + 12 * 3600, "two checks a day are made"
 
 
 def test_a_block_of_one_host_leaves_its_gate_to_the_others(opened: Open, clock: Clock) -> None:
     keeper = Gatekeeper(opened())
     gate: Gate[Any] = Gate("a.example", -math.inf)
     for host in ("a.example", "b.example"):
-        keeper.open(gate, host)
+        keeper.add_host(gate, host)
     keeper.take_orders({"b.example": Order(host="b.example", act=Act.BLOCK, at=clock(), reason="asked")})
-    keeper.renew(gate)
+    keeper.recompute(gate)
     assert gate.wake <= clock()
     assert keeper.is_shared("a.example")
-    assert keeper.opens("a.example", "a.example", clock()) == clock()
-    assert keeper.opens("a.example", "b.example", clock()) == math.inf
+    assert keeper.earliest_for("a.example", "a.example", clock()) == clock()
+    assert keeper.earliest_for("a.example", "b.example", clock()) == math.inf
     assert keeper.host_wait("a.example", "b.example", clock()).why == "blocked: asked"
 
 
@@ -442,9 +441,9 @@ def test_a_gate_opens_with_the_first_of_its_hosts(opened: Open, clock: Clock) ->
         for host, seconds in (("a.example", 300.0), ("b.example", 60.0))
     }
     keeper.take_orders(orders)
-    keeper.open(gate, "a.example")
+    keeper.add_host(gate, "a.example")
     assert gate.wake == clock() + 300
-    keeper.open(gate, "b.example")
+    keeper.add_host(gate, "b.example")
     assert gate.wake == clock() + 60
-    keeper.open(gate, "c.example")
+    keeper.add_host(gate, "c.example")
     assert gate.wake <= clock()

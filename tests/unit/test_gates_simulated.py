@@ -12,17 +12,17 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkcrawl.audit.log import AuditEntry
+from linkcrawl.audit.verify import AuditVerifier, Floor
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.placing import Placer, Task
-from linkcrawl.frontier.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.router import HostRouter, Task
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
-from linkcrawl.politeness.audit import Line
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.proof import Floor, Proof
-from linkcrawl.politeness.robots_cache import RobotsCache
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.politeness.robots.cache import RobotsCache
 from tests.unit.frontier_kit import T0, Clock, answer, config, policies, read_robots_of, silence
 
 #: Two servers with two names each, one host by itself, and two of a policy group.
@@ -63,7 +63,7 @@ class Surroundings:
     now: Clock = field(factory=Clock)
     config: Any = field(factory=config)
     policies: Policies = field(factory=lambda: policies(RULES))
-    hosts: HostBook = field(factory=HostBook)
+    hosts: HostStateCache = field(factory=HostStateCache)
     robots: RobotsCache = field(factory=lambda: RobotsCache(token="linkcrawl", ttl=86400))
     clean: bool = True
     started_at: float = T0
@@ -76,7 +76,7 @@ class Simulation:
     permits: int
     at: Surroundings = field(factory=Surroundings)
     bench: Workbench[Task] = field(factory=Workbench)
-    lines: list[Line] = field(factory=list)
+    lines: list[AuditEntry] = field(factory=list)
     silences: list[tuple[str, float, float]] = field(factory=list)
 
     def run(self, links: list[DueLink], outcomes: list[tuple[str, float]]) -> None:
@@ -85,7 +85,7 @@ class Simulation:
         keeper = Gatekeeper(at)
         for host, address in ADDRESSES.items():
             keeper.learn(host, (address,))
-        placer = Placer(cast(Any, at), self.bench, keeper, cast(Resolver, None))
+        placer = HostRouter(cast(Any, at), self.bench, keeper, cast(Resolver, None))
         for link in links:
             placer.place(link, Lane.LINK)
         count = 0
@@ -97,7 +97,7 @@ class Simulation:
                 end = at.now() + took
                 required = keeper.required(gate.name).seconds
                 for clock in at.policies.of_link(link.host, link.collections).clocks:
-                    keeper.clock_started(clock.name)
+                    keeper.limit_started(clock.name)
                 heapq.heappush(flying, (end, count, gate, link, at.now(), required, outcome(kind, end, took)))
             wake = self.bench.next_wake() if len(flying) < self.permits else None
             if not flying and (wake is None or wake == math.inf):
@@ -108,13 +108,13 @@ class Simulation:
             end, _, gate, link, sent, required, came = heapq.heappop(flying)
             at.now.at = max(at.now(), end)
             self._note(gate, link, sent, required, came)
-            self.bench.release(gate, keeper.ended(gate, link.host, came, 1.0).wake)
+            self.bench.release(gate, keeper.completed(gate, link.host, came, 1.0).wake)
 
     def _note(self, gate: Gate[Task], link: DueLink, sent: float, required: float, came: Outcome) -> None:
         clocks = tuple(
             (clock.name, clock.delay) for clock in self.at.policies.of_link(link.host, link.collections).clocks
         )
-        line = Line(sent, self.at.now(), link.host, gate.name, required, "gate", clocks, "HEAD", came.status or 0)
+        line = AuditEntry(sent, self.at.now(), link.host, gate.name, required, "gate", clocks, "HEAD", came.status or 0)
         self.lines.append(line)
         asked = came.headers.get("retry-after")
         if asked is not None:
@@ -164,7 +164,7 @@ def test_no_gap_is_ever_too_short(
 ) -> None:
     simulation = Simulation(permits=permits)
     simulation.run(links_of(drawn), outcomes)
-    proof = Proof(floor)
+    proof = AuditVerifier(floor)
     for line in simulation.lines:
         proof.add(line)
     assert [scope for scope in proof.scopes() if scope.violations] == []

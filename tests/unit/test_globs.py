@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.politeness.globs import may_meet
+from linkcrawl.politeness.policy.globs import may_meet
 
 TEXTS = ["".join(letters) for length in range(7) for letters in product("ab", repeat=length)]
 GLOBS = st.text("ab*?", max_size=3)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from linkcrawl.items import HostMemory
-from linkcrawl.politeness.hosts import HEAD_MEMORY, HostBook
-from linkcrawl.politeness.pace import Pace
+from linkcrawl.politeness.host_state import HEAD_MEMORY, HostStateCache
+from linkcrawl.politeness.pacing.state import Pace
 from tests.unit.frontier_kit import T0
 
 
 def test_a_useless_head_is_remembered_for_a_while_and_then_tried_again() -> None:
-    book = HostBook()
+    book = HostStateCache()
     assert not book.head_useless("a", T0)
     book.learn_head("a", True, T0)
     assert book.head_useless("a", T0 + HEAD_MEMORY - 1)
@@ -19,21 +19,21 @@ def test_a_useless_head_is_remembered_for_a_while_and_then_tried_again() -> None
 
 
 def test_a_head_that_was_mended_is_used_again() -> None:
-    book = HostBook([HostMemory(host="a", head_useless_since=T0)])
+    book = HostStateCache([HostMemory(host="a", head_useless_since=T0)])
     book.learn_head("a", False, T0 + 1)
     assert not book.head_useless("a", T0 + 1)
     assert [memory.head_useless_since for memory in book.take_changed()] == [None]
 
 
 def test_what_was_known_already_is_not_stored_again() -> None:
-    book = HostBook([HostMemory(host="a", head_useless_since=T0)])
+    book = HostStateCache([HostMemory(host="a", head_useless_since=T0)])
     book.learn_head("a", True, T0 + 1)
     book.learn_head("b", False, T0 + 1)
     assert book.take_changed() == []
 
 
 def test_silence_counts_from_its_first_request_until_any_answer() -> None:
-    book = HostBook()
+    book = HostStateCache()
     for at, answered, since in ((1, True, None), (2, False, 2), (3, False, 2), (4, True, None), (5, False, 5)):
         book.learn_answer("a", answered, at)
         assert book.failing_since("a") == since
@@ -41,7 +41,7 @@ def test_silence_counts_from_its_first_request_until_any_answer() -> None:
 
 
 def test_changes_are_handed_over_once_as_rows() -> None:
-    book = HostBook()
+    book = HostStateCache()
     book.change("a", pace=Pace(back_off=2.0))
     (memory,) = book.take_changed()
     assert memory.pace == Pace(back_off=2.0).to_row()
@@ -53,7 +53,7 @@ def test_changes_are_handed_over_once_as_rows() -> None:
 
 
 def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:
-    book = HostBook()
+    book = HostStateCache()
     book.change("a", pace=Pace(back_off=2.0, asked_at=T0))
     book.take_changed()
     book.asked("a", T0 + 5)
@@ -66,7 +66,7 @@ def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:
 
 
 def test_what_the_store_has_not_taken_is_handed_over_again_as_it_is_by_then() -> None:
-    book = HostBook()
+    book = HostStateCache()
     book.change("a", last_end=T0)
     book.change("b", last_end=T0)
     taken = book.take_changed()
@@ -77,7 +77,7 @@ def test_what_the_store_has_not_taken_is_handed_over_again_as_it_is_by_then() ->
 
 
 def test_what_another_worker_has_stored_replaces_what_is_known() -> None:
-    book = HostBook()
+    book = HostStateCache()
     book.change("a", last_end=T0)
     book.load([HostMemory(host="a", last_end=T0 + 9)])
     assert book.get("a").last_end == T0 + 9

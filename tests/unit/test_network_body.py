@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.network.answer import Answer, AnswerReader
+from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LENGTH = OK + b"Content-Length: 5\r\n\r\n"
@@ -76,7 +76,7 @@ def test_pieces_make_no_difference_to_the_body(row, cuts):
 @given(st.binary(max_size=300), st.sampled_from([LENGTH, CHUNKED, CLOSE]), st.booleans())
 def test_no_bytes_break_the_reader(data, head, orderly):
     got = read(head + data, limit=50, orderly=orderly)
-    assert isinstance(got, Answer)
+    assert isinstance(got, ReceivedAnswer)
     assert len(got.body) <= 50
 
 

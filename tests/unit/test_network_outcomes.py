@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkcrawl.network.outcomes import answered
-from linkcrawl.politeness.signals import retry_at
+from linkcrawl.politeness.pacing.hints import retry_at
 
 
 @pytest.mark.parametrize(

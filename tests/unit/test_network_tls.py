@@ -10,7 +10,7 @@ import pytest
 from network_kit import always, answers, ask, handler, serve
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.network.tls import client_context, of_tls_error
 from tests.site.certificates import Certificates
 

@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 
 from linkcrawl import urls
+from linkcrawl.cli.terminal import columns, facts
 from linkcrawl.commands.hosts import host_key
-from linkcrawl.config import ConfigError
-from linkcrawl.frontier.explaining import Explanation
-from linkcrawl.frontier.outlook import Outlook
-from linkcrawl.frontier.overview import Overview, State
-from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Act, HostMemory, Order, Seed
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.pace import Pace
-from linkcrawl.politeness.robots_cache import RobotsCache, restored
-from linkcrawl.shown import columns, facts, span
-from linkcrawl.stores import Entry, Store, open_store
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.status.explain import Explanation
+from linkcrawl.status.hosts import HostStatusReport, State
+from linkcrawl.status.render import HEAD, host_facts, host_row, line
+from linkcrawl.status.snapshot import StoreSnapshot
+from linkcrawl.stores.contract import LinkEntry, Store
+from linkcrawl.stores.opening import open_store
+from linkcrawl.text import span
 from tests.contract.making import check
 from tests.unit.frontier_kit import T0, config, policies, read_robots_of
 
@@ -37,15 +39,15 @@ def outlook(
     orders: dict[str, Order] | None = None,
     robots: str = "",
     **settings: Any,
-) -> Outlook:
+) -> StoreSnapshot:
     told = config(**settings)
     cache: RobotsCache = restored(memories, token=told.product, ttl=told.robots_ttl)
     if robots:
         read_robots_of(cache, HOST, f"User-agent: *\n{robots}\n", T0)
-    return Outlook(
+    return StoreSnapshot(
         config=told,
         policies=policies(rules),
-        hosts=HostBook(memories),
+        hosts=HostStateCache(memories),
         robots=cache,
         orders=orders or {},
         due={HOST: 10} if due is None else due,
@@ -86,8 +88,8 @@ BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
         ),
     ],
 )
-def test_the_state_of_a_host(given: Outlook, state: State, wake: float | None, why: str) -> None:
-    (view,) = Overview(given).hosts()
+def test_the_state_of_a_host(given: StoreSnapshot, state: State, wake: float | None, why: str) -> None:
+    (view,) = HostStatusReport(given).hosts()
     assert (view.state, view.wake) == (state, wake)
     assert why in view.why
     assert bool(why) == bool(view.why)
@@ -95,9 +97,9 @@ def test_the_state_of_a_host(given: Outlook, state: State, wake: float | None, w
 
 def test_an_unblock_that_no_crawl_has_met_yet_counts() -> None:
     orders = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0)}
-    assert Overview(outlook(memory(blocked_since=T0 - 50), orders=orders)).host(HOST).state is State.READY
+    assert HostStatusReport(outlook(memory(blocked_since=T0 - 50), orders=orders)).host(HOST).state is State.READY
     early = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0 - 60)}
-    assert Overview(outlook(memory(blocked_since=T0 - 50), orders=early)).host(HOST).state is State.BLOCKED
+    assert HostStatusReport(outlook(memory(blocked_since=T0 - 50), orders=early)).host(HOST).state is State.BLOCKED
 
 
 @pytest.mark.parametrize(
@@ -112,17 +114,17 @@ def test_an_unblock_that_no_crawl_has_met_yet_counts() -> None:
         (outlook(due={HOST: 3, "b.example": 2}, rules=RULE.replace('["a', '["b.example", "a') + "group = true"), 4.0),
     ],
 )
-def test_how_long_the_links_take_at_least(given: Outlook, seconds: float) -> None:
-    assert Overview(given).host(HOST).eta == pytest.approx(T0 + seconds)
+def test_how_long_the_links_take_at_least(given: StoreSnapshot, seconds: float) -> None:
+    assert HostStatusReport(given).host(HOST).eta == pytest.approx(T0 + seconds)
 
 
 @pytest.mark.parametrize("given", [outlook(due={}, orders=BLOCK), outlook(orders=BLOCK)])
-def test_no_time_is_told_where_nothing_goes(given: Outlook) -> None:
-    assert Overview(given).host(HOST).eta is None
+def test_no_time_is_told_where_nothing_goes(given: StoreSnapshot) -> None:
+    assert HostStatusReport(given).host(HOST).eta is None
 
 
 def test_an_hour_of_delay_is_told_in_days() -> None:
-    told = facts(host_facts(Overview(outlook(due={HOST: 1400}, robots="Crawl-delay: 3600")), HOST))
+    told = facts(host_facts(HostStatusReport(outlook(due={HOST: 1400}, robots="Crawl-delay: 3600")), HOST))
     assert "1400, one every 60 min: they take 58.3 d at least" in told
     assert "delay       3.6e+03 s" not in told
     assert "3,600 s from Crawl-delay" in told
@@ -130,7 +132,7 @@ def test_an_hour_of_delay_is_told_in_days() -> None:
 
 def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
     follower = HostMemory(host="b.example", pace={"gate": HOST})
-    overview = Overview(outlook(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
+    overview = HostStatusReport(outlook(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
     view = overview.host("b.example")
     assert (view.gate, view.members, view.wake) == (HOST, (HOST, "b.example"), T0 + 30)
     assert "a.example, shared with a.example" in facts(host_facts(overview, "b.example"))
@@ -138,18 +140,18 @@ def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
 
 def test_gates_and_clocks_are_no_hosts() -> None:
     memories = [memory("policy p"), memory("clock collection c"), memory()]
-    assert [view.host for view in Overview(outlook(*memories, due={})).hosts()] == [HOST]
+    assert [view.host for view in HostStatusReport(outlook(*memories, due={})).hosts()] == [HOST]
 
 
 def test_a_line_for_each_host_the_longest_first() -> None:
     given = outlook(due={"b.example": 3, HOST: 9, "c.example:8080": 0}, orders=BLOCK)
-    table = columns(HEAD, [line(view, T0) for view in Overview(given).hosts()]).splitlines()
+    table = columns(HEAD, [line(view, T0) for view in HostStatusReport(given).hosts()]).splitlines()
     assert [row.split()[0] for row in table] == ["HOST", "b.example", HOST, "c.example:8080"]
     assert "blocked: asked" in table[2]
 
 
 def test_json_has_every_number_that_was_considered() -> None:
-    row = json.loads(json.dumps(host_row(Overview(outlook(robots="Crawl-delay: 4")), HOST)))
+    row = json.loads(json.dumps(host_row(HostStatusReport(outlook(robots="Crawl-delay: 4")), HOST)))
     numbers = {number["origin"]: number["seconds"] for number in row["considered"]}
     assert numbers["DOWNLOAD_DELAY"] == 1.0
     assert numbers["Crawl-delay"] == 4.0
@@ -204,12 +206,12 @@ def seeded(store: Store) -> Callable[[str], None]:
         target = urls.read_tidy(tidied)
         host = target.host if isinstance(target, urls.Target) else ""
         seed = Seed(url=text, collection="north 1", provider="endpoint")
-        store.add([Entry(key=urls.key(tidied, target), url=tidied, host=host, seed=seed)])
+        store.add([LinkEntry(key=urls.key(tidied, target), url=tidied, host=host, seed=seed)])
 
     return add
 
 
-def explained(store: Store, given: Outlook, text: str) -> dict[str, Any]:
+def explained(store: Store, given: StoreSnapshot, text: str) -> dict[str, Any]:
     explanation = Explanation(store, given, text)
     assert facts(explanation.facts())
     row: dict[str, Any] = json.loads(json.dumps(explanation.row()))
@@ -248,7 +250,7 @@ URL = "http://a.example/page.pdf"
     ],
 )
 def test_what_would_become_of_a_link(
-    store: Store, seeded: Callable[[str], None], given: Outlook, reason: str | None, says: str
+    store: Store, seeded: Callable[[str], None], given: StoreSnapshot, reason: str | None, says: str
 ) -> None:
     seeded(URL)
     row = explained(store, given, URL)

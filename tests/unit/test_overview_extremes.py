@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from linkcrawl.frontier.overview import Overview
-from linkcrawl.frontier.showing import HEAD, host_facts, host_row, line
+from linkcrawl.cli.terminal import columns, facts
 from linkcrawl.items import iso
-from linkcrawl.shown import columns, facts
+from linkcrawl.status.hosts import HostStatusReport
+from linkcrawl.status.render import HEAD, host_facts, host_row, line
 from tests.unit.frontier_kit import T0
 from tests.unit.test_overview import HOST, RULE, memory, outlook
 
@@ -28,7 +28,9 @@ END_OF_TIME = "9999-12-31T23:59:59.999Z"
     ],
 )
 def test_a_delay_of_centuries_is_told(asked: dict[str, str]) -> None:
-    overview = Overview(outlook(memory(last_end=T0, day=int(T0 // 86400), sent=1), due={HOST: 5_000_000}, **asked))
+    overview = HostStatusReport(
+        outlook(memory(last_end=T0, day=int(T0 // 86400), sent=1), due={HOST: 5_000_000}, **asked)
+    )
     (view,) = overview.hosts()
     row = json.loads(json.dumps(host_row(overview, HOST)))
     assert row["eta"] == END_OF_TIME

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.politeness.own_network import SILENT_GATES, OwnNetwork, note_end
-from linkcrawl.politeness.pace import Kind
-from linkcrawl.politeness.signals import answer_of, retry_at
+from linkcrawl.politeness.outage import SILENT_GATES, OwnNetwork, note_end
+from linkcrawl.politeness.pacing.hints import answer_of, retry_at
+from linkcrawl.politeness.pacing.state import AnswerKind
 
 NOW = 1_800_000_000.25
 
@@ -148,22 +148,22 @@ def test_any_text_is_read(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("end", "kind", "refused"),
     [
-        *((outcome(status), Kind.OK, False) for status in (200, 204, 206, 301, 302, 304)),
-        *((outcome(status), Kind.ERROR, False) for status in (400, 401, 404, 410, 451, 500, 502, 504, 600)),
-        *((outcome(status), Kind.THROTTLED, True) for status in (420, 429, 430)),
-        *((outcome(status), Kind.THROTTLED, False) for status in (503, 509, 529)),
-        (outcome(403), Kind.ERROR, True),
-        (outcome(999), Kind.ERROR, True),
-        (outcome(200, cf_mitigated="challenge"), Kind.ERROR, True),
-        (outcome(403, cf_mitigated="challenge"), Kind.ERROR, True),
-        (outcome(503, cf_mitigated="challenge"), Kind.THROTTLED, True),
-        (outcome(202, x_amzn_waf_action="challenge"), Kind.ERROR, True),
-        (outcome(200, cf_ray="8a1"), Kind.OK, False),
-        *((outcome(failure=failure), Kind.TIMEOUT, False) for failure in Failure if failure.is_timeout),
-        *((outcome(failure=failure), Kind.FAILURE, False) for failure in Failure if not failure.is_timeout),
+        *((outcome(status), AnswerKind.OK, False) for status in (200, 204, 206, 301, 302, 304)),
+        *((outcome(status), AnswerKind.ERROR, False) for status in (400, 401, 404, 410, 451, 500, 502, 504, 600)),
+        *((outcome(status), AnswerKind.THROTTLED, True) for status in (420, 429, 430)),
+        *((outcome(status), AnswerKind.THROTTLED, False) for status in (503, 509, 529)),
+        (outcome(403), AnswerKind.ERROR, True),
+        (outcome(999), AnswerKind.ERROR, True),
+        (outcome(200, cf_mitigated="challenge"), AnswerKind.ERROR, True),
+        (outcome(403, cf_mitigated="challenge"), AnswerKind.ERROR, True),
+        (outcome(503, cf_mitigated="challenge"), AnswerKind.THROTTLED, True),
+        (outcome(202, x_amzn_waf_action="challenge"), AnswerKind.ERROR, True),
+        (outcome(200, cf_ray="8a1"), AnswerKind.OK, False),
+        *((outcome(failure=failure), AnswerKind.TIMEOUT, False) for failure in Failure if failure.is_timeout),
+        *((outcome(failure=failure), AnswerKind.FAILURE, False) for failure in Failure if not failure.is_timeout),
     ],
 )
-def test_what_an_outcome_means(end: Outcome, kind: Kind, refused: bool) -> None:
+def test_what_an_outcome_means(end: Outcome, kind: AnswerKind, refused: bool) -> None:
     answer = answer_of(end, end.ended_at, cost=2.0)
     assert (answer.kind, answer.refused, answer.latency, answer.cost) == (kind, refused, 1.0, 2.0)
     assert (answer.ended, answer.retry_at) == (NOW, None)

@@ -11,9 +11,9 @@ import pytest
 from attrs import define
 from scrapy.http import Request
 
-from linkcrawl.frontier.gates import Gatekeeper
-from linkcrawl.frontier.placing import Placer, Task, dns_name
-from linkcrawl.frontier.workbench import Lane, Place, Workbench
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import GateState, Lane, Workbench
+from linkcrawl.frontier.router import HostRouter, Task, dns_name
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
@@ -31,7 +31,7 @@ class Floor:
     names: dict[str, str]
     bench: Workbench[Task]
     keeper: Gatekeeper
-    placer: Placer
+    placer: HostRouter
 
     def place(self, *hosts: str) -> list[DueLink]:
         links = [DueLink(id=number, url=f"http://{host}/", host=host) for number, host in enumerate(hosts)]
@@ -60,7 +60,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Floor]]:
 
         resolvers.append(Resolver(lookup=lookup))
         keeper = Gatekeeper(at)
-        floors.append(Floor(at, clock, names, bench, keeper, Placer(at, bench, keeper, resolvers[-1])))
+        floors.append(Floor(at, clock, names, bench, keeper, HostRouter(at, bench, keeper, resolvers[-1])))
         return floors[-1]
 
     yield open_one
@@ -161,7 +161,7 @@ def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None
     gate = floor.bench.gates["policy g"]
     assert len(gate) == 2
     assert (gate.delay, gate.wake) == (6.0, T0 + 6.0)
-    assert taken[0].place is Place.IN_FLIGHT
+    assert taken[0].place is GateState.IN_FLIGHT
     floor.session.policies = policies("")
     floor.placer.regroup()
     assert sum(waiting(floor).values()) == 2

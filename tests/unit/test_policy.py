@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.recheck import Intervals
-from linkcrawl.politeness.policy import Applied, Clock, Policies
-from linkcrawl.politeness.policy_file import RECHECK_KEYS, PolicyError, load, parse
+from linkcrawl.errors import PolicyError
+from linkcrawl.politeness.policy.file import RECHECK_KEYS, load, parse
+from linkcrawl.politeness.policy.rules import Applied, Policies, SharedLimit
 
 EVERYTHING = """
 [[policy]]
@@ -158,10 +159,10 @@ def test_clocks_of_collections_and_providers() -> None:
         'hosts = ["h"]\ndelay = 1',
     )
     assert policies.of_link("h", ("ab", "ax", "m", "n"), ("gp",)).clocks == (
-        Clock(name="collection ab", delay=3.0, max_per_day=10, rule="r1"),
-        Clock(name="collection ax", delay=2.0, max_per_day=None, rule="r0"),
-        Clock(name="collection m", delay=0.0, max_per_day=5, rule="r3"),
-        Clock(name="policy r2", delay=7.0, max_per_day=None, rule="r2"),
+        SharedLimit(name="collection ab", delay=3.0, max_per_day=10, rule="r1"),
+        SharedLimit(name="collection ax", delay=2.0, max_per_day=None, rule="r0"),
+        SharedLimit(name="collection m", delay=0.0, max_per_day=5, rule="r3"),
+        SharedLimit(name="policy r2", delay=7.0, max_per_day=None, rule="r2"),
     )
     assert policies.of_link("h", ("ab",)).floor == 1.0  # a collection's delay is no host's
 
@@ -179,7 +180,7 @@ def clock_names(policies: Policies, host: str, *collections: str) -> list[str]:
 def test_a_group_of_hosts_and_collections_has_one_clock_for_all() -> None:
     policies = rules('hosts = ["*.museum.org"]\ncollections = ["c*"]\ndelay = 2\nmax_per_day = 9\ngroup = true')
     (clock,) = policies.of_host("a.museum.org").clocks
-    assert clock == Clock(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
+    assert clock == SharedLimit(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
     assert policies.of_link("other.org", ("c1", "c2")).clocks == (clock,)
     assert policies.of_link("b.museum.org", ("c1", "d")).clocks == (clock,)
     assert policies.of_link("other.org", ("d",)).clocks == ()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.politeness.quiet import next_open, parse_quiet
+from linkcrawl.politeness.policy.quiet_hours import next_open, parse_quiet
 
 
 def utc(text: str) -> float:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import SETTLED, PolicyError, PolicyFile
+from linkcrawl.errors import PolicyError
+from linkcrawl.politeness.policy.file import SETTLED, PolicyFile
+from linkcrawl.politeness.policy.rules import Policies
 
 #: A time at which every file was written long ago.
 LATER = math.inf

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from linkcrawl.extensions.outcomes import Outcomes
-from linkcrawl.extensions.panel import Standing, line, lines, panel, table
-from linkcrawl.frontier.gauges import Gauges, gauges
-from linkcrawl.frontier.workbench import Gate, Workbench
+from linkcrawl.extensions.outcomes import OutcomeCounts
+from linkcrawl.extensions.panel import PanelState, line, lines, panel, table
+from linkcrawl.frontier.gates.eta import FrontierStats, frontier_stats
+from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.items import Category, DueLink
 from tests.contract.making import record
 
@@ -31,12 +31,12 @@ def gate(name: str, tasks: int, *, delay: float = 2.0, wake: float = NOW, backlo
     return made
 
 
-def read(*gates: Gate[int], service: float = 0.5, permits: int = 100, patience: float = 300.0) -> Gauges:
-    return gauges(gates, NOW, service=service, permits=permits, patience=patience)
+def read(*gates: Gate[int], service: float = 0.5, permits: int = 100, patience: float = 300.0) -> FrontierStats:
+    return frontier_stats(gates, NOW, service=service, permits=permits, patience=patience)
 
 
 def test_no_gates() -> None:
-    assert read() == Gauges(ready=0, waiting=0, in_flight=0, blocked=0, due=0, eta=0.0, slowest=None)
+    assert read() == FrontierStats(ready=0, waiting=0, in_flight=0, blocked=0, due=0, eta=0.0, slowest=None)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_gates_are_counted_where_they_are() -> None:
     taken = bench.take(NOW)
     assert taken is not None
     assert taken[0].name == "taken"  # it has the most work
-    seen = gauges(bench.gates.values(), NOW, service=0.0, permits=9, patience=300)
+    seen = frontier_stats(bench.gates.values(), NOW, service=0.0, permits=9, patience=300)
     assert (seen.ready, seen.waiting, seen.in_flight, seen.blocked, seen.due) == (1, 1, 1, 1, 3)
 
 
@@ -96,8 +96,8 @@ def test_the_eta_is_never_more_than_one_request_at_a_time_would_take(
     assert seen.due == sum(tasks for tasks, _, _ in works)
 
 
-def outcomes() -> Outcomes:
-    made = Outcomes()
+def outcomes() -> OutcomeCounts:
+    made = OutcomeCounts()
     gone = {"category": Category.BROKEN, "reason": "http_404", "status": 404}
     late = {"category": Category.UNDETERMINED, "reason": "timeout", "status": None}
     for facts in ({"duration_ms": 100}, {"duration_ms": 300}, gone | {"duration_ms": 50}, late | {"duration_ms": None}):
@@ -114,14 +114,16 @@ def test_outcomes_have_count_mean_and_maximum() -> None:
     ]
     assert made.whole.count == sum(made.categories.values()) == 4
     assert made.service == pytest.approx(0.15)
-    assert Outcomes().service == 0.0
+    assert OutcomeCounts().service == 0.0
 
 
-STANDING = Standing(
+STANDING = PanelState(
     checked=1234,
     rate=5.5,
     requests=7,
-    gauges=Gauges(ready=1, waiting=2, in_flight=7, blocked=3, due=99, eta=3700, slowest=("[bold]a.example", 3600)),
+    stats=FrontierStats(
+        ready=1, waiting=2, in_flight=7, blocked=3, due=99, eta=3700, slowest=("[bold]a.example", 3600)
+    ),
     categories={Category.BROKEN: 4, Category.OK: 1230},
 )
 

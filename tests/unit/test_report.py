@@ -13,10 +13,11 @@ import pytest
 from attrs import evolve
 
 from linkcrawl.items import Act, Category, HostMemory, Order, Record
-from linkcrawl.politeness.pace import Pace
+from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.reports.make import balanced, lasting_target, report
 from linkcrawl.reports.model import Report
-from linkcrawl.stores import Query, Store, open_store
+from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, link, record
 from tests.unit.report_kit import DAY, NOW, fill, moved
 

@@ -16,7 +16,8 @@ from lxml import html
 from linkcrawl.items import Category
 from linkcrawl.reports.make import report
 from linkcrawl.reports.page import page
-from linkcrawl.stores import Store, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import FOREVER, check, entry
 from tests.unit.exports_kit import export
 from tests.unit.report_kit import DAY, NOW, OUTCOMES, moved

@@ -19,7 +19,8 @@ from linkcrawl.items import Act, Category, HostMemory, Order
 from linkcrawl.reports import commands
 from linkcrawl.reports.make import report
 from linkcrawl.reports.page import ROWS, page
-from linkcrawl.stores import Store, open_store
+from linkcrawl.stores.contract import Store
+from linkcrawl.stores.opening import open_store
 from tests.contract.making import FOREVER, check, entry, link
 from tests.unit.report_kit import NOW, fill, moved
 

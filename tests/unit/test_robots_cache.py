@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.politeness.robots_cache import (
+from linkcrawl.politeness.robots.cache import (
     CLOSED_FOR,
     ENTRY_COST,
     GIVEN_UP_AFTER,
@@ -18,7 +18,7 @@ from linkcrawl.politeness.robots_cache import (
     Access,
     RobotsCache,
 )
-from linkcrawl.politeness.robots_fetch import Fetched, Standing
+from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 
 HOME = "https://example.org"
 START = 1_800_000_000.0
@@ -27,11 +27,11 @@ DAY = 86400.0
 
 
 def good(body: bytes = b"User-agent: *\nDisallow: /private", authority: str = HOME, max_age: float | None = None):
-    return Fetched(authority=authority, standing=Standing.FOUND, note="200", body=body, max_age=max_age)
+    return Fetched(authority=authority, standing=RobotsAvailability.FOUND, note="200", body=body, max_age=max_age)
 
 
 def bad(failure: Failure | None = None) -> Fetched:
-    return Fetched(authority=HOME, standing=Standing.UNREACHABLE, note="answered 503", failure=failure)
+    return Fetched(authority=HOME, standing=RobotsAvailability.UNREACHABLE, note="answered 503", failure=failure)
 
 
 def access(cache: RobotsCache, path: str, now: float) -> Access:
@@ -81,7 +81,9 @@ def test_life(ttl: float, max_age: float | None, life: float) -> None:
 
 
 def test_an_unavailable_file_allows_everything_whatever_its_body_says() -> None:
-    none = Fetched(authority=HOME, standing=Standing.UNAVAILABLE, note="404", body=b"User-agent: *\nDisallow: /")
+    none = Fetched(
+        authority=HOME, standing=RobotsAvailability.UNAVAILABLE, note="404", body=b"User-agent: *\nDisallow: /"
+    )
     assert access(cache_of((none, START)), "/x", START) is Access.ALLOWED
 
 

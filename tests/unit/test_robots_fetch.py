@@ -8,8 +8,8 @@ import zlib
 import pytest
 
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.politeness.robots_fetch import LINKS_OWN, Fetched, Fetching, Standing, begin, step
-from linkcrawl.politeness.robots_txt import MAX_BYTES
+from linkcrawl.politeness.robots.fetch import LINKS_OWN, Fetched, Fetching, RobotsAvailability, begin, step
+from linkcrawl.politeness.robots.parser import MAX_BYTES
 
 HOME = "http://example.org"
 BODY = b"User-agent: *\nDisallow: /"
@@ -40,23 +40,23 @@ def test_the_first_request_is_of_the_authority_itself() -> None:
 @pytest.mark.parametrize(
     ("status", "standing"),
     [
-        *((status, Standing.FOUND) for status in (200, 203, 206)),
-        *((status, Standing.UNAVAILABLE) for status in (400, 401, 403, 404, 405, 410, 418, 451, 499)),
-        *((status, Standing.UNREACHABLE) for status in (420, 429, 430, 500, 502, 503, 520, 599, 999)),
-        *((status, Standing.UNAVAILABLE) for status in (300, 304, 305)),
-        *((status, Standing.UNAVAILABLE) for status in (301, 302, 307)),  # without a Location
+        *((status, RobotsAvailability.FOUND) for status in (200, 203, 206)),
+        *((status, RobotsAvailability.UNAVAILABLE) for status in (400, 401, 403, 404, 405, 410, 418, 451, 499)),
+        *((status, RobotsAvailability.UNREACHABLE) for status in (420, 429, 430, 500, 502, 503, 520, 599, 999)),
+        *((status, RobotsAvailability.UNAVAILABLE) for status in (300, 304, 305)),
+        *((status, RobotsAvailability.UNAVAILABLE) for status in (301, 302, 307)),  # without a Location
     ],
 )
-def test_statuses(status: int, standing: Standing) -> None:
+def test_statuses(status: int, standing: RobotsAvailability) -> None:
     end = follow(last=answer(status))
     assert (end.standing, end.failure) == (standing, None)
-    assert end.body == (BODY if standing is Standing.FOUND else b"")
+    assert end.body == (BODY if standing is RobotsAvailability.FOUND else b"")
 
 
 @pytest.mark.parametrize("failure", list(Failure))
 def test_failures(failure: Failure) -> None:
     end = follow(last=answer(failure=failure))
-    assert end.standing is Standing.UNREACHABLE
+    assert end.standing is RobotsAvailability.UNREACHABLE
     assert end.failure is (failure if failure in LINKS_OWN else None)
 
 
@@ -82,11 +82,11 @@ def test_what_is_broken_off_is_asked_for_once_more(outcome: Outcome, cut: bool, 
 
     well = step(again, answer(200), BODY)
     assert isinstance(well, Fetched)
-    assert (well.standing, well.body) == (Standing.FOUND, BODY)
+    assert (well.standing, well.body) == (RobotsAvailability.FOUND, BODY)
 
     ill = step(again, outcome, BODY, cut=cut)
     assert isinstance(ill, Fetched)
-    assert (ill.standing, ill.failure, ill.body) == (Standing.UNREACHABLE, None, b"")
+    assert (ill.standing, ill.failure, ill.body) == (RobotsAvailability.UNREACHABLE, None, b"")
 
 
 @pytest.mark.parametrize("status", [404, 500])
@@ -107,7 +107,7 @@ def test_five_redirects_are_followed_across_hosts(count: int) -> None:
     locations = [f"https://host{number}.example/robots.txt" for number in range(count)]
     end = follow(*locations[:6], last=answer(200))
     assert end.authority == HOME
-    assert end.standing is (Standing.FOUND if count <= 5 else Standing.UNAVAILABLE)
+    assert end.standing is (RobotsAvailability.FOUND if count <= 5 else RobotsAvailability.UNAVAILABLE)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +124,20 @@ def test_five_redirects_are_followed_across_hosts(count: int) -> None:
     ],
 )
 def test_redirects_that_lead_nowhere_are_unavailable(locations: list[str]) -> None:
-    assert follow(*locations, last=answer(200)).standing is Standing.UNAVAILABLE
+    assert follow(*locations, last=answer(200)).standing is RobotsAvailability.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
     ("failure", "standing"),
     [
-        (Failure.DNS_NOT_FOUND, Standing.UNREACHABLE),
-        (Failure.REFUSED, Standing.UNREACHABLE),
-        (Failure.TLS_EXPIRED, Standing.UNREACHABLE),
-        (Failure.FORBIDDEN_ADDRESS, Standing.UNAVAILABLE),
-        (Failure.FORBIDDEN_PORT, Standing.UNAVAILABLE),
+        (Failure.DNS_NOT_FOUND, RobotsAvailability.UNREACHABLE),
+        (Failure.REFUSED, RobotsAvailability.UNREACHABLE),
+        (Failure.TLS_EXPIRED, RobotsAvailability.UNREACHABLE),
+        (Failure.FORBIDDEN_ADDRESS, RobotsAvailability.UNAVAILABLE),
+        (Failure.FORBIDDEN_PORT, RobotsAvailability.UNAVAILABLE),
     ],
 )
-def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standing: Standing) -> None:
+def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standing: RobotsAvailability) -> None:
     end = follow("https://other.example/robots.txt", last=answer(failure=failure))
     assert (end.standing, end.failure) == (standing, None)
 
@@ -156,7 +156,9 @@ def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standi
 )
 def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
     end = follow(last=answer(200, content_encoding=coding), body=body)
-    assert (end.standing, end.body) == ((Standing.FOUND, BODY) if found else (Standing.UNREACHABLE, b""))
+    assert (end.standing, end.body) == (
+        (RobotsAvailability.FOUND, BODY) if found else (RobotsAvailability.UNREACHABLE, b"")
+    )
 
 
 def test_a_bomb_is_unpacked_to_the_bound_only() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.politeness.robots_txt import MAX_BYTES, Robots, read_robots
+from linkcrawl.politeness.robots.parser import MAX_BYTES, Robots, read_robots
 
 FOO = "user-agent: FooBot\n"
 LATIN_1 = "User-agent: *\nDisallow: /caf\xe9".encode("latin-1")

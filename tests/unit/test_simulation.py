@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.simulation import Load, Part, bound, chains, dealt, simulate
+from linkcrawl.simulation.engine import GateLoad, Part, bound, chains, dealt, simulate
 
 
-def load(gate: str, links: int, *, delay: float = 1.0, service: float = 0.5, **more: object) -> Load:
-    return Load(gate=gate, delay=delay, service=service, parts=(Part(links=links, **more),))  # type: ignore[arg-type]
+def load(gate: str, links: int, *, delay: float = 1.0, service: float = 0.5, **more: object) -> GateLoad:
+    return GateLoad(gate=gate, delay=delay, service=service, parts=(Part(links=links, **more),))  # type: ignore[arg-type]
 
 
 def test_one_gate_takes_its_delays_and_answers() -> None:
@@ -51,8 +51,8 @@ def test_quiet_hours_hold_a_gate_back_and_pauses_keep_its_links() -> None:
         return max(moment, 100.0)
 
     loads = [
-        Load(gate="quiet", delay=1.0, service=0.5, parts=(Part(links=1),), open_at=afternoon),
-        Load(gate="paused", delay=1.0, service=0.5, parts=(Part(links=7),), open_at=lambda moment: math.inf),
+        GateLoad(gate="quiet", delay=1.0, service=0.5, parts=(Part(links=1),), open_at=afternoon),
+        GateLoad(gate="paused", delay=1.0, service=0.5, parts=(Part(links=7),), open_at=lambda moment: math.inf),
         load("open", 2, onward="paused"),
     ]
     course = simulate(loads, {}, 8)

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from linkcrawl.commands.simulate import Outcome, outcome, span
-from linkcrawl.config import Config, ConfigError, read_config
+from linkcrawl.commands.simulate import WhatIf, outcome, span
+from linkcrawl.config import Config, read_config
+from linkcrawl.errors import ConfigError
+from linkcrawl.ingest.ingest import entry
 from linkcrawl.items import Act, HostMemory, Order, Seed
-from linkcrawl.politeness.hosts import HostBook
-from linkcrawl.politeness.pace import Pace
-from linkcrawl.politeness.policy import Policies
-from linkcrawl.politeness.policy_file import parse
-from linkcrawl.stores import open_store
-from linkcrawl.takeup import entry
-from linkcrawl.workload import Kind, Workload, of_catalogue, of_sources, of_store
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.policy.file import parse
+from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.simulation.workload import HostKind, Workload, of_catalogue, of_sources, of_store
+from linkcrawl.stores.opening import open_store
 from tests.site.client import ROOT
 
 NOW = 1_800_000_000.0
@@ -33,9 +34,9 @@ def config() -> Config:
     return read_config(settings, need_contact=False)
 
 
-def told(work: Workload, config: Config, rules: str = "", hosts: HostBook | None = None) -> Outcome:
+def told(work: Workload, config: Config, rules: str = "", hosts: HostStateCache | None = None) -> WhatIf:
     policies = parse(rules, "policies.toml") if rules else Policies()
-    return outcome(work, config, policies, hosts or HostBook(), NOW)
+    return outcome(work, config, policies, hosts or HostStateCache(), NOW)
 
 
 def test_a_catalogue_has_its_shape_and_the_crawl_is_as_short_as_can_be(config: Config) -> None:
@@ -45,12 +46,12 @@ def test_a_catalogue_has_its_shape_and_the_crawl_is_as_short_as_can_be(config: C
     resolver = [kind for kind in work if kind.host == "hdl.handle.net"]
     assert sum(work[kind] for kind in resolver) == pytest.approx(22_000, rel=0.02)
     assert all(kind.onward for kind in resolver)
-    made = outcome(work, config, Policies(), HostBook(), NOW, seconds=seconds)
+    made = outcome(work, config, Policies(), HostStateCache(), NOW, seconds=seconds)
     assert made.course.makespan <= 1.02 * made.course.bound
 
 
 def test_what_a_delay_costs_and_what_a_group_costs(config: Config) -> None:
-    work: Workload = Workload({Kind("a.example.org"): 1000, Kind("b.example.org"): 1000})
+    work: Workload = Workload({HostKind("a.example.org"): 1000, HostKind("b.example.org"): 1000})
     free = told(work, config).course.makespan
     slow = told(work, config, '[[policy]]\nname = "slow"\nhosts = ["a.example.org"]\ndelay = 10').course.makespan
     group = '[[policy]]\nname = "one"\nhosts = ["*.example.org"]\ngroup = true\ndelay = 10'
@@ -72,13 +73,13 @@ def test_what_a_delay_costs_and_what_a_group_costs(config: Config) -> None:
     ],
 )
 def test_clocks_and_limits_a_day_count(config: Config, rule: str, seconds: float) -> None:
-    work: Workload = Workload({Kind("a.example.org", ("Slow one",), ("P",)): 100})
+    work: Workload = Workload({HostKind("a.example.org", ("Slow one",), ("P",)): 100})
     made = told(work, config, f'[[policy]]\nname = "it"\n{rule}')
     assert made.course.makespan == pytest.approx(seconds, rel=0.02)
 
 
 def test_paused_links_stay_due(config: Config) -> None:
-    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 5})
+    work: Workload = Workload({HostKind("a.example.org"): 10, HostKind("b.example.org"): 5})
     made = told(work, config, '[[policy]]\nname = "wait"\nhosts = ["a.example.org"]\npaused = true')
     assert made.course.left == 10
     assert set(made.course.ends) == {"b.example.org"}
@@ -86,8 +87,10 @@ def test_paused_links_stay_due(config: Config) -> None:
 
 def test_links_of_blocked_hosts_stay_due(config: Config) -> None:
     """Blocked by a person, or since it turned us away."""
-    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 5, Kind("c.example.org"): 3})
-    book = HostBook([HostMemory(host="b.example.org", pace=Pace(blocked_since=NOW - 60).to_row())])
+    work: Workload = Workload(
+        {HostKind("a.example.org"): 10, HostKind("b.example.org"): 5, HostKind("c.example.org"): 3}
+    )
+    book = HostStateCache([HostMemory(host="b.example.org", pace=Pace(blocked_since=NOW - 60).to_row())])
     orders = {"a.example.org": Order(host="a.example.org", at=NOW - 60, act=Act.BLOCK, reason="asked to")}
     made = outcome(work, config, Policies(), book, NOW, orders=orders)
     assert made.course.left == 15
@@ -96,13 +99,13 @@ def test_links_of_blocked_hosts_stay_due(config: Config) -> None:
 
 def test_what_is_remembered_of_hosts_counts(config: Config) -> None:
     """Its answer time, and that it shares its server with another."""
-    book = HostBook(
+    book = HostStateCache(
         [
             HostMemory(host="a.example.org", pace=Pace(answer_time=4.0).to_row()),
             HostMemory(host="b.example.org", pace={"gate": "a.example.org"}),
         ]
     )
-    work: Workload = Workload({Kind("a.example.org"): 10, Kind("b.example.org"): 10})
+    work: Workload = Workload({HostKind("a.example.org"): 10, HostKind("b.example.org"): 10})
     made = told(work, config, hosts=book)
     assert [chain.name for chain in made.chains] == ["a.example.org"]
     assert made.chains[0].delay == pytest.approx(20.0)
@@ -124,9 +127,9 @@ def test_a_store_is_counted_with_the_collections_that_rules_space(tmp_path: Path
     with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as store:
         store.add([entry(seed) for seed in seeds()])
         assert of_store(store, rules, NOW) == {
-            Kind("a.example.org", ("Slow",)): 1,
-            Kind("a.example.org"): 1,
-            Kind("b.example.org", ("Slow",)): 1,
+            HostKind("a.example.org", ("Slow",)): 1,
+            HostKind("a.example.org"): 1,
+            HostKind("b.example.org", ("Slow",)): 1,
         }
 
 
@@ -135,9 +138,9 @@ def test_sources_are_counted_by_link(tmp_path: Path) -> None:
     rows = [{"url": seed.url, "collection": seed.collection, "provider": seed.provider} for seed in seeds()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert of_sources([str(path)]) == {
-        Kind("a.example.org", ("Other", "Slow"), ("P",)): 1,
-        Kind("a.example.org", ("Other",)): 1,
-        Kind("b.example.org", ("Slow",)): 1,
+        HostKind("a.example.org", ("Other", "Slow"), ("P",)): 1,
+        HostKind("a.example.org", ("Other",)): 1,
+        HostKind("b.example.org", ("Slow",)): 1,
     }
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl import sources
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE, MAX_ROW_LINES, read_csv, read_jsonl, read_tsv, read_txt
 from tests.rights import held_to_permissions

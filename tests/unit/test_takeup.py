@@ -11,11 +11,12 @@ from typing import cast
 
 import pytest
 
-from linkcrawl import takeup, urls
-from linkcrawl.config import ConfigError
+from linkcrawl import urls
+from linkcrawl.errors import ConfigError, StoreLost
+from linkcrawl.ingest import ingest as takeup
+from linkcrawl.ingest.ingest import Counts, batches, describe, entry, ingest
 from linkcrawl.items import Reject, Seed
-from linkcrawl.stores import Entry, Store, StoreLost, Taken
-from linkcrawl.takeup import Counts, batches, describe, entry, take_up
+from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
 
 SAMPLES = Path(__file__).parents[2] / "seeds"
 
@@ -24,14 +25,14 @@ class MemoryStore:
     """The part of a store that seeds need, in memory."""
 
     def __init__(self) -> None:
-        self.links: dict[bytes, Entry] = {}
+        self.links: dict[bytes, LinkEntry] = {}
         self.batches: list[int] = []
 
-    def add(self, entries: Sequence[Entry]) -> Taken:
+    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
         new = {entry.key: entry for entry in entries if entry.key not in self.links}
         self.links.update(new)
         self.batches.append(len(entries))
-        return Taken(new=len(new), known=len(entries) - len(new), proxies=len(entries))
+        return AddCounts(new=len(new), known=len(entries) - len(new), proxies=len(entries))
 
 
 def as_store(memory: MemoryStore) -> Store:
@@ -61,7 +62,7 @@ def written(path: Path) -> list[dict[str, object]]:
 )
 def test_entry(url: str, kept: str, host: str) -> None:
     seed = Seed(url=url, collection="c")
-    assert entry(seed) == Entry(key=urls.identity(url), url=kept, host=host, seed=seed)
+    assert entry(seed) == LinkEntry(key=urls.identity(url), url=kept, host=host, seed=seed)
 
 
 def test_counts_and_rejects_of_several_sources(tmp_path: Path, rejects: Path) -> None:
@@ -72,7 +73,7 @@ def test_counts_and_rejects_of_several_sources(tmp_path: Path, rejects: Path) ->
     )
     store = MemoryStore()
     seen: list[Counts] = []
-    counts = take_up([str(first), str(second)], as_store(store), rejects, seen.append)
+    counts = ingest([str(first), str(second)], as_store(store), rejects, seen.append)
     assert counts == Counts(read=6, new=2, known=2, rejected=2)
     assert seen[-1] == counts
     assert [(row["source"], row["line"], row["why"]) for row in written(rejects)] == [
@@ -86,7 +87,7 @@ def test_rejects_are_added_to_the_file(tmp_path: Path, rejects: Path) -> None:
     source = tmp_path / "1.txt"
     source.write_text("no url\n")
     for _ in range(2):
-        take_up([str(source)], as_store(MemoryStore()), rejects)
+        ingest([str(source)], as_store(MemoryStore()), rejects)
     assert len(written(rejects)) == 2
 
 
@@ -114,7 +115,7 @@ def test_the_rejects_file_itself_is_no_source(tmp_path: Path, rejects: Path) -> 
 def test_without_rejects_there_is_no_file(tmp_path: Path, rejects: Path) -> None:
     source = tmp_path / "1.txt"
     source.write_text("http://a.example/\n")
-    take_up([str(source)], as_store(MemoryStore()), rejects)
+    ingest([str(source)], as_store(MemoryStore()), rejects)
     assert not rejects.exists()
 
 
@@ -145,7 +146,7 @@ def test_nothing_is_taken_where_one_source_is_unusable(tmp_path: Path, rejects: 
     source.write_text("http://a.example/\n")
     store = MemoryStore()
     with pytest.raises(ConfigError, match=r"missing\.txt"):
-        take_up([str(source), str(tmp_path / "missing.txt")], as_store(store), rejects)
+        ingest([str(source), str(tmp_path / "missing.txt")], as_store(store), rejects)
     assert store.links == {}
     with pytest.raises(ConfigError):
         batches([str(tmp_path / "missing.txt")], rejects)
@@ -155,26 +156,26 @@ def test_a_rejects_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     source = tmp_path / "1.txt"
     source.write_text("no url\n")
     with pytest.raises(ConfigError, match=r"LINKCRAWL_REJECTS: .*Is a directory"):
-        take_up([str(source)], as_store(MemoryStore()), tmp_path)
+        ingest([str(source)], as_store(MemoryStore()), tmp_path)
 
 
 def test_a_lost_store_keeps_what_was_rejected(tmp_path: Path, rejects: Path) -> None:
     class Lost(MemoryStore):
-        def add(self, entries: Sequence[Entry]) -> Taken:
+        def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
             raise StoreLost("gone")
 
     source = tmp_path / "1.txt"
     source.write_text("no url\nhttp://a.example/\n")
     with pytest.raises(StoreLost):
-        take_up([str(source)], as_store(Lost()), rejects)
+        ingest([str(source)], as_store(Lost()), rejects)
     assert len(written(rejects)) == 1
 
 
 def test_the_first_rejects_are_logged(tmp_path: Path, rejects: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = tmp_path / "1.txt"
     source.write_text("no url\n" * 100)
-    with caplog.at_level(logging.WARNING, "linkcrawl.takeup"):
-        take_up([str(source)], as_store(MemoryStore()), rejects)
+    with caplog.at_level(logging.WARNING, "linkcrawl.ingest.ingest"):
+        ingest([str(source)], as_store(MemoryStore()), rejects)
     messages = [record.getMessage() for record in caplog.records]
     assert messages[0] == f"rejected {source}:1: url has no scheme"
     assert messages[-1] == f"more rejected lines are in {rejects}"
@@ -197,6 +198,6 @@ def test_describe_is_one_printable_line(reject: Reject, text: str) -> None:
     "path", sorted(path for path in SAMPLES.iterdir() if path.name != "README.md"), ids=lambda path: path.name
 )
 def test_samples_are_taken_up_whole(path: Path, rejects: Path) -> None:
-    counts = take_up([str(path)], as_store(MemoryStore()), rejects)
+    counts = ingest([str(path)], as_store(MemoryStore()), rejects)
     assert counts.rejected == 0
     assert counts.new > 0

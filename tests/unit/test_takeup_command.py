@@ -12,7 +12,8 @@ import pytest
 from scrapy.settings import Settings
 
 from linkcrawl.commands.seed import Command
-from linkcrawl.stores import Store, StoreLost
+from linkcrawl.errors import StoreLost
+from linkcrawl.stores.contract import Store
 
 ROOT = Path(__file__).parents[2]
 

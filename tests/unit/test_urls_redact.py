@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.userinfo import redact
+from linkcrawl.urls.userinfo import redact
 
 
 @pytest.mark.parametrize(

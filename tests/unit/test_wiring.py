@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings
 
 from linkcrawl import settings as ours
-from linkcrawl.config import ConfigError
+from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.pipelines.records import RecordsPipeline
 from linkcrawl.wiring import TABLES, check_wiring

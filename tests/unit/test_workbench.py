@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.frontier.workbench import Lane, Place, Workbench
+from linkcrawl.frontier.gates.workbench import GateState, Lane, Workbench
 
 
 def names(bench: Workbench[str], now: float) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_silenced_gate_that_was_ready_waits_again():
     other = bench.gate("b")
     bench.offer(other, "2")
     assert bench.take(0) is not None
-    left = next(g for g in (gate, other) if g.place is not Place.IN_FLIGHT)
+    left = next(g for g in (gate, other) if g.place is not GateState.IN_FLIGHT)
     bench.retime(left, 10)
     assert names(bench, 9) == []
     assert len(names(bench, 10)) == 1
@@ -78,13 +78,13 @@ def test_a_silenced_gate_that_was_ready_waits_again():
 
 def test_a_task_that_sends_nothing_leaves_its_clocks_to_the_next():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("c", 10)
+    bench.set_limit("c", 10)
     for name in ("a", "b"):
         bench.offer(bench.gate(name), name, clocks=("c",))
     first = bench.take(0)
     assert first is not None
     assert bench.take(0) is None
-    bench.rewind(("c",), 0)
+    bench.refund(("c",), 0)
     second = bench.take(0)
     assert second is not None
     assert {first[1], second[1]} == {"a", "b"}
@@ -95,11 +95,11 @@ def test_a_task_that_sends_nothing_leaves_its_clocks_to_the_next():
 
 def test_a_clock_counts_from_when_its_task_is_sent():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("c", 10)
+    bench.set_limit("c", 10)
     for name in ("a", "b"):
         bench.offer(bench.gate(name), name, clocks=("c",))
     assert bench.take(0) is not None
-    bench.restart(("c",), 0.5)
+    bench.commit(("c",), 0.5)
     assert names(bench, 10) == []
     assert bench.next_wake() == 10.5
     assert len(names(bench, 10.5)) == 1
@@ -107,7 +107,7 @@ def test_a_clock_counts_from_when_its_task_is_sent():
 
 def test_a_clock_spaces_tasks_over_gates_start_to_start():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("collection", 2.0)
+    bench.set_limit("collection", 2.0)
     for name in "abc":
         bench.offer(bench.gate(name), name, clocks=("collection",))
     went = {}
@@ -120,7 +120,7 @@ def test_a_clock_spaces_tasks_over_gates_start_to_start():
 
 def test_a_task_that_a_clock_holds_back_lets_others_of_its_gate_pass():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("collection", 10.0)
+    bench.set_limit("collection", 10.0)
     bench.offer(bench.gate("a"), "first", clocks=("collection",))
     assert names(bench, 0) == ["first"]
     gate = bench.gate("b")
@@ -135,7 +135,7 @@ def test_a_task_that_a_clock_holds_back_lets_others_of_its_gate_pass():
 
 def test_a_woken_gate_that_takes_another_task_passes_the_clocks_turn_on():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("collection", 10.0)
+    bench.set_limit("collection", 10.0)
     bench.offer(bench.gate("first"), "first", clocks=("collection",))
     assert names(bench, 0) == ["first"]
     for name in "ab":
@@ -148,7 +148,7 @@ def test_a_woken_gate_that_takes_another_task_passes_the_clocks_turn_on():
 
 def test_a_woken_gate_that_is_emptied_leaves_the_clocks_turn_to_the_next():
     bench: Workbench[str] = Workbench()
-    bench.set_clock("collection", 10.0)
+    bench.set_limit("collection", 10.0)
     bench.offer(bench.gate("first"), "first", clocks=("collection",))
     assert names(bench, 0) == ["first"]
     for name in "ab":
@@ -179,7 +179,7 @@ def test_every_task_goes_once_and_no_delay_is_undercut(load, permits):
     bench: Workbench[str] = Workbench()
     clock_delays = {"c1": 1.5, "c2": 0.5}
     for clock, delay in clock_delays.items():
-        bench.set_clock(clock, delay)
+        bench.set_limit(clock, delay)
     for name, delay, _, links, clocks in load:
         gate = bench.gate(name)
         gate.delay = delay

@@ -21,12 +21,12 @@ if _off:
 if _poison:
     import asyncio
 
-    from linkcrawl.network.answer import Answer, AnswerReader
+    from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
     from linkcrawl.network.connection import Connection, Fault
 
     _ask = Connection.ask
 
-    async def _die_of_poison(self: Connection, request: bytes, reader: AnswerReader) -> Answer | Fault:
+    async def _die_of_poison(self: Connection, request: bytes, reader: AnswerReader) -> ReceivedAnswer | Fault:
         answer = await _ask(self, request, reader)
         if _poison.encode() in request:
             await asyncio.sleep(0.1)  # as a parser that eats up all memory would take
@@ -38,7 +38,7 @@ if _poison:
 if _stop_write:
     from typing import Any
 
-    from linkcrawl.stores.mongo_writing import Writer
+    from linkcrawl.stores.mongo.writing import Writer
 
     _finish, _left = Writer.finish, iter(range(_stop_write - 1, -1, -1))
 

@@ -1,0 +1,74 @@
+"""A check on its way from one worker to another, as JSON: everything that its next hop needs, and nothing executable.
+
+cattrs structures it: a hop that isn't what the types say is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+import cattrs
+from attrs import frozen
+from cattrs.preconf.json import make_converter
+
+from linkcrawl.check.procedure import Check
+from linkcrawl.errors import UnreadableTransfer
+from linkcrawl.items import DueLink
+
+#: The layout of a hop; another is refused.
+VERSION = 2
+
+_converter = make_converter(forbid_extra_keys=True)
+
+
+@frozen(kw_only=True)
+class Ticket:
+    """Tells one check of a link from every other of it. `home`: the gate of the link's own host, whose holder must
+    not begin the link again meanwhile."""
+
+    link: int | str
+    host: str
+    home: str
+    nonce: str
+
+    @classmethod
+    def of(cls, link: DueLink, home: str) -> Ticket:
+        """A ticket for a check that leaves its home now."""
+        return cls(link=link.id, host=link.host, home=home, nonce=uuid4().hex)
+
+    @property
+    def token(self) -> str:
+        """The ticket as Redis keeps it, under its home."""
+        return json.dumps([self.link, self.host, self.nonce])
+
+
+def ticket_from_token(token: str, home: str) -> Ticket:
+    """The ticket that `Ticket.token` gave."""
+    link, host, nonce = json.loads(token)
+    return Ticket(link=link, host=host, home=home, nonce=nonce)
+
+
+@frozen(kw_only=True)
+class TransferredCheck:
+    """A check between two hops: `check.ask` is what comes next."""
+
+    version: int
+    ticket: Ticket
+    link: DueLink
+    check: Check
+
+    def text(self) -> str:
+        """The check as JSON."""
+        return str(_converter.dumps(self))
+
+
+def read_transfer(text: str) -> TransferredCheck:
+    """The check of a JSON text. Raises UnreadableTransfer."""
+    try:
+        found: TransferredCheck = _converter.loads(text, TransferredCheck)
+    except (ValueError, AttributeError, cattrs.BaseValidationError) as fault:
+        raise UnreadableTransfer(f"not a travelling check: {text[:80]!r}") from fault
+    if found.version != VERSION or found.check.ask is None:
+        raise UnreadableTransfer(f"a travelling check of version {found.version}; {VERSION} would work")
+    return found

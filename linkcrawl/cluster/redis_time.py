@@ -1,0 +1,41 @@
+"""The time that the workers of a cluster share: that of Redis, so that none of their own clocks matters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import redis
+from scrapy_redis.connection import get_redis
+
+from linkcrawl.errors import ConfigError
+from linkcrawl.urls.userinfo import without_userinfo
+
+#: Readings of the clock, of which the one that came back soonest counts.
+READINGS = 5
+#: Seconds to connect and to answer.
+TIMEOUT = 5.0
+
+
+def redis_clock(url: str) -> Callable[[], float]:
+    """A clock in Unix seconds that never jumps: Redis' reading of now, carried on by our monotonic clock. Raises
+    ConfigError, one line, where there is no Redis at the URL."""
+    try:
+        with closing(get_redis(url=url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)) as client:
+            offset = min(_reading(client) for _ in range(READINGS))[1]
+    except (redis.RedisError, ValueError, OSError) as fault:
+        said = " ".join(str(fault).split())
+        raise ConfigError(
+            f"LINKCRAWL_FRONTIER: {without_userinfo(url)} can't be used: {said}; the URL of a running Redis, "
+            "redis://HOST:PORT/DB, would work"
+        ) from None
+    return lambda: time.monotonic() + offset
+
+
+def _reading(client: redis.Redis) -> tuple[float, float]:
+    """How long a reading took, and what has to be added to our monotonic clock."""
+    sent = time.monotonic()
+    seconds, microseconds = client.time()
+    came = time.monotonic()
+    return came - sent, float(seconds) + float(microseconds) / 1e6 - (sent + came) / 2

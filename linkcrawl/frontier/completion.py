@@ -1,0 +1,157 @@
+"""What the end of a request sets off: its gate's pace, the audit, the ban circuit, doubt about our own network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy.http import Request
+
+from linkcrawl.audit.log import AuditEntry
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import Gate
+from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.politeness.outage import UNSENT
+from linkcrawl.politeness.pacing.delay import WINDOW
+from linkcrawl.politeness.pacing.hints import REFUSED
+from linkcrawl.politeness.pacing.state import Blocked, Delay, Reopened, Silenced
+from linkcrawl.session import Session
+from linkcrawl.text import span
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+#: Ends of requests of which nobody outside has seen anything.
+NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
+
+#: Seconds after a ban was noticed until the records since the turn are taken back: by then they are stored.
+SETTLED = 1.0
+
+
+class CompletionHandler:
+    """Takes note of every end, and acts on what comes of it."""
+
+    def __init__(self, crawler: Crawler, session: Session, keeper: Gatekeeper, doubt: OutageDetector):
+        self._crawler = crawler
+        self._session = session
+        self._keeper = keeper
+        self._doubt = doubt
+        #: Told when a server has asked for silence, or turned us away.
+        self.on_backpressure: Callable[[], None] = lambda: None
+        self._refused: dict[str, deque[int | str]] = {}  # links whose last answer through a gate was a refusal
+        self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
+
+    def note(self, gate: Gate[Any], request: Request) -> float:
+        """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
+        outcome: Outcome = request.meta["outcome"]
+        self.audit(gate, request, outcome)
+        if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
+            self._session.wake_engine()
+        if self._doubt.down_since is not None:
+            return self._unlearned(gate)
+        self._remember_refusal(gate.name, request, outcome)
+        ended = self._keeper.completed(gate, request.meta["host"], outcome, self._cost(request))
+        for event in ended.events:
+            if isinstance(event, Blocked):
+                self._ban(gate.name, request.meta["host"], event)
+            elif isinstance(event, Reopened):
+                self._crawler.stats.inc_value("linkcrawl/reopened")
+                logger.warning("%s answers again after its probation: it is open", request.meta["host"])
+            elif isinstance(event, Silenced):
+                self._crawler.stats.inc_value("linkcrawl/silenced")
+                cut = " (cut to one day)" if event.asked > event.until + 1 else ""
+                logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
+        if ended.events:
+            self.on_backpressure()
+        return ended.wake
+
+    def note_moved(self, gate: Gate[Any], request: Request) -> float:
+        """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
+        if self._doubt.down_since is not None:
+            return self._unlearned(gate)
+        return self._keeper.completed(gate, request.meta["host"], request.meta["outcome"], self._cost(request)).wake
+
+    async def close(self) -> None:
+        """Do at once what was to be done soon: by now everything is stored."""
+        self._doubt.close()
+        for gate in list(self._withdrawals):
+            task = self._withdrawals[gate][0]
+            if task is not None:
+                task.cancel()
+            await self._withdraw(gate)
+        self._session.audit.close()
+
+    def _has_answered_well(self, gate: str) -> bool:
+        pace = self._keeper.pace(gate)
+        return pace.good > 0 or any(good for _, good, _ in pace.recent)
+
+    def _cost(self, request: Request) -> float:
+        link = request.meta.get("link")
+        if link is None:
+            return self._keeper.applied(request.meta["host"]).cost(request.url)
+        applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
+        return applied.cost(request.url)
+
+    def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
+        """A line for a request that left, whatever came of it."""
+        if outcome.failure in NEVER_LEFT:
+            return
+        self._crawler.stats.inc_value("linkcrawl/requests")
+        required: Delay = request.meta["required"]
+        line = AuditEntry(
+            outcome.sent_at,
+            outcome.ended_at,
+            request.meta["host"],
+            gate.name,
+            required.seconds,
+            required.origin,
+            request.meta.pop("spaced_by", ()),
+            request.method,
+            outcome.status or 0,
+        )
+        self._session.audit.add(line)
+
+    def _unlearned(self, gate: Gate[Any]) -> float:
+        """When a gate opens after a request that our own network failed: its pace learns nothing of that, but what it
+        waited for before it still waits for."""
+        now = self._session.now()
+        return max(now + gate.delay, self._keeper.wait(gate.name, now).at)
+
+    def _remember_refusal(self, gate: str, request: Request, outcome: Outcome) -> None:
+        link = request.meta.get("link")
+        if link is not None and (outcome.status in REFUSED or outcome.status == 503 or outcome.status == 999):
+            self._refused.setdefault(gate, deque(maxlen=2 * WINDOW)).append(link.id)
+
+    def _ban(self, gate: str, host: str, event: Blocked) -> None:
+        """The host has turned us away since `event.since`: say so, and take back what was judged since."""
+        self._crawler.stats.inc_value("linkcrawl/banned")
+        probation = self._session.config.probation
+        logger.error(
+            "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "
+            "Write to its administrator; then: scrapy hosts unblock %s%s",
+            host,
+            host,
+            "" if probation is None else f". Without that one request tries it again in {span(probation)}",
+        )
+        links = list(dict.fromkeys(self._refused.pop(gate, ())))
+        task = asyncio.get_running_loop().create_task(self._withdraw_soon(gate))
+        self._withdrawals[gate] = (task, links, event.since)
+
+    async def _withdraw_soon(self, gate: str) -> None:
+        await asyncio.sleep(SETTLED)
+        await self._withdraw(gate)
+
+    async def _withdraw(self, gate: str) -> None:
+        _, links, since = self._withdrawals.pop(gate)
+        session = self._session
+        error = f"{gate} has turned us away since; what it answered says nothing of its links"
+        count = await session.worker.call(
+            session.store.withdraw, links, since - 1.0, "host_blocked", error, session.now()
+        )
+        logger.warning("%d records of %s taken back", count, gate)

@@ -1,0 +1,181 @@
+"""The local queue: due links out of the store, a few per host at a time, so that memory grows with hosts only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Iterable
+from math import inf
+
+from attrs import define, field
+
+from linkcrawl.items import DueLink
+from linkcrawl.stores.contract import HostBacklog, LinkFilter, Store
+
+#: Links held ready in memory over all hosts, about; shared out as 2 to 32 per host.
+READY = 100_000
+#: Hosts whose links are fetched in one call of the store, so that no call holds its thread for long.
+HOSTS_A_CALL = 200
+
+
+@define(eq=False)
+class HostQueue:
+    """A host's due links: how many are left in the store, where reading goes on, which are out, how many of these wait
+    for their first request (`ready`), how many were passed over because a rule says that it is not their time, and when
+    it is the first one's (`again_at`). `reading`: how often they were given back, and reading began anew."""
+
+    host: str
+    due: int = 0
+    after: DueLink | None = None
+    drained: bool = False
+    out: set[int | str] = field(factory=set)
+    ready: int = 0
+    deferred: int = 0
+    again_at: float = inf
+    read_generation: int = 0
+
+    @property
+    def held(self) -> int:
+        return len(self.out)
+
+    @property
+    def under_way(self) -> int:
+        """Checks of its links that have begun and have no record yet."""
+        return self.held - self.ready
+
+
+class DueQueue:
+    """Which hosts have due links, and the next of them.
+
+    Links that were handed out stay due in the store until their record is there; `held` keeps them from being handed
+    out twice. `limit` bounds how many are handed out at all.
+    """
+
+    def __init__(self, narrow: LinkFilter, due_before: Callable[[], float], limit: int | None = None):
+        self._narrow = narrow
+        self._due_before = due_before
+        self._left = limit
+        self._held: dict[int | str, str] = {}
+        self.hosts: dict[str, HostQueue] = {}
+
+    @property
+    def share(self) -> int:
+        """Links that one host keeps ready."""
+        return min(32, max(2, READY // max(1, len(self.hosts))))
+
+    @property
+    def spent(self) -> bool:
+        """Whether the limit is reached."""
+        return self._left is not None and self._left <= 0
+
+    def backlog(self, store: Store) -> list[HostBacklog]:
+        """Runs in the store's thread: what is due now."""
+        return store.backlog(self._due_before(), self._narrow)
+
+    def refresh(self, backlog: Iterable[HostBacklog], now: float) -> list[HostQueue]:
+        """Take in what is due; the hosts that have links to fetch which they hadn't before."""
+        grown, found = [], set()
+        for line in backlog:
+            found.add(line.host)
+            queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
+            queue.due = max(0, line.due - queue.held)
+            if now >= queue.again_at and (queue.drained or queue.deferred == sys.maxsize):
+                queue.drained, queue.deferred, queue.again_at = True, 0, inf
+            if queue.drained and queue.due > queue.deferred:
+                queue.deferred, queue.again_at = 0, inf
+                queue.drained = False
+                queue.after = None
+                grown.append(queue)
+        for host, queue in self.hosts.items():
+            if host not in found:
+                queue.due = 0
+        return grown
+
+    def fetch(self, store: Store, queues: Iterable[HostQueue]) -> list[tuple[HostQueue, list[DueLink], bool]]:
+        """Runs in the store's thread: the next links of these hosts, and whether there are no more."""
+        fetched = []
+        for queue in queues:
+            # from the start of the order the links that are out come again: ask for so many more
+            wanted = self.share + (queue.held if queue.after is None else 0)
+            links = store.due(queue.host, self._due_before(), wanted, self._narrow, queue.after)
+            fetched.append((queue, links, len(links) < wanted))
+        return fetched
+
+    def take_in(self, queue: HostQueue, links: list[DueLink], drained: bool) -> list[DueLink]:
+        """Links fetched become held; those that are out already are left away, and those over the limit."""
+        new = [link for link in links if link.id not in self._held]
+        if self._left is not None:
+            new = new[: max(0, self._left)]
+            self._left -= len(new)
+        for link in new:
+            self.hold(link.id, queue.host)
+        queue.ready += len(new)
+        queue.due = 0 if drained else max(0, queue.due - len(new))
+        queue.drained = drained
+        queue.after = links[-1] if links else queue.after
+        return new
+
+    def took(self, link: DueLink) -> HostQueue | None:
+        """A link has its turn. Its host, where that has few more ready: a gate may be several hosts', so that each is
+        counted by itself."""
+        queue = self.hosts[link.host]
+        queue.ready -= 1
+        return queue if queue.ready <= self.share // 2 else None
+
+    def defer(self, link: DueLink, until: float = inf) -> None:
+        """Hand the link back: it stays due, and is not met again before a look after `until`, or when policies have
+        changed, or others have come due there."""
+        self.forget(link.id)
+        queue = self.hosts[link.host]
+        queue.deferred += 1
+        queue.again_at = min(queue.again_at, until)
+        if self._left is not None:
+            self._left += 1
+
+    def defer_host(self, link: DueLink, until: float) -> None:
+        """Hand the link back, as all others of its host are to be: nothing is asked there before `until`, or before
+        orders or policies have changed."""
+        self.defer(link, until)
+        queue = self.hosts[link.host]
+        queue.drained, queue.deferred = True, sys.maxsize
+
+    @property
+    def again_at(self) -> float:
+        """When the first link that was passed over has its time."""
+        return min((queue.again_at for queue in self.hosts.values()), default=inf)
+
+    def reconsider(self) -> None:
+        """Policies have changed: what was passed over may go now."""
+        for queue in self.hosts.values():
+            if queue.deferred:
+                queue.again_at = -inf
+
+    def forget(self, link_id: int | str) -> None:
+        """The link's record is stored (or was lost): it is not out any more."""
+        host = self._held.pop(link_id, None)
+        if host is not None:
+            self.hosts[host].out.discard(link_id)
+
+    def hold(self, link_id: int | str, host: str) -> None:
+        """The link is out: it is not to be handed out until it is forgotten."""
+        self._held[link_id] = host
+        self.hosts.setdefault(host, HostQueue(host, drained=True)).out.add(link_id)
+
+    def give_back(self, hosts: Iterable[str], keep: Container[int | str] = ()) -> None:
+        """The hosts are another worker's to ask: their links are not out any more, but for those to keep."""
+        for queue in (self.hosts[host] for host in hosts if host in self.hosts):
+            given = [link_id for link_id in queue.out if link_id not in keep]
+            for link_id in given:
+                self.forget(link_id)
+            queue.due += len(given)
+            queue.ready = 0
+            queue.read_generation += 1
+            queue.after, queue.drained = None, queue.due == 0
+
+    def clear(self) -> None:
+        """Forget everything; the next look begins anew."""
+        self._held.clear()
+        self.hosts.clear()
+
+    def __len__(self) -> int:
+        """Links that are out."""
+        return len(self._held)

@@ -1,0 +1,299 @@
+"""Which gate a host belongs to, what it must keep, and when it opens again: policy, robots.txt and pace together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from attrs import evolve, frozen
+
+from linkcrawl.check.outcome import Outcome
+from linkcrawl.frontier.gates.addresses import Addresses
+from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, robots_of
+from linkcrawl.frontier.gates.context import CrawlContext
+from linkcrawl.frontier.gates.workbench import Gate
+from linkcrawl.items import Order
+from linkcrawl.politeness.pacing.delay import considered, counted, delay, note, ready_at, required
+from linkcrawl.politeness.pacing.hints import answer_of
+from linkcrawl.politeness.pacing.persistence import GATE, assume_just_requested, merge, pace_from_row, unblocked
+from linkcrawl.politeness.pacing.state import Delay, Event, Pace, PacingLimits, Wait
+from linkcrawl.politeness.pacing.strictest import limits_of_clock, strictest
+from linkcrawl.politeness.policy.rules import Applied, SharedLimit
+
+
+@frozen(kw_only=True)
+class Completed:
+    """What the end of a request did to its gate: when it opens again, and what people should know."""
+
+    wake: float
+    events: tuple[Event, ...]
+
+
+class Gatekeeper:
+    """Keeps a Pace for every gate and the hosts that it covers. The arithmetic is politeness.pacing's; here it is fed,
+    asked, and remembered. Where a gate covers several hosts, the strictest of them holds for all."""
+
+    def __init__(self, session: CrawlContext):
+        self._session = session
+        self._paces: dict[str, Pace] = {}
+        self._members: dict[str, set[str]] = {}
+        self._terms: dict[str, PacingLimits] = {}
+        self._valid: dict[str, float] = {}  # until when terms hold
+        self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # worked out once for the same pace and terms
+        self.availability = HostAvailability(session)
+        self._addresses = Addresses()
+        self._groups: dict[str, str] = {}  # by the first host at an address: the group rule that one there belongs to
+        #: Hosts whose address has been asked for, whatever came of it.
+        self.known: set[str] = set()
+
+    # Who belongs where.
+
+    def name(self, host: str) -> str:
+        """The gate of a host: its policy group; else that of a host at its server's address that has one; else that of
+        the first host known there; its own where many registered domains live there."""
+        group = self._session.policies.of_host(host).gate
+        if group is not None:
+            return f"policy {group}"
+        if host in self.known:
+            leader = self._addresses.leader(host)
+            return f"policy {self._groups[leader]}" if leader in self._groups else leader
+        before = self._gate_before(host)  # as far as is known while its address isn't
+        return host if before.startswith("policy ") else before
+
+    def _gate_before(self, host: str) -> str:
+        """The gate that the host was in when it was last met."""
+        row = self._session.hosts.get(host).pace
+        return host if isinstance(row, Pace) else row.get(GATE, host)
+
+    def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
+        """The addresses of a host, none where it has none. True where hosts have to leave the gate that they had:
+        many strangers turn out to live at their address, or the host brings its policy group there."""
+        self.known.add(host)
+        strangers = bool(self._addresses.learn(host, addresses))
+        return self._brings_group(host) or strangers
+
+    def regroup(self) -> None:
+        """Policies have changed, or hosts have left the gate of their address."""
+        self._groups.clear()
+        for host in sorted(self.known):
+            self._brings_group(host)
+
+    def _brings_group(self, host: str) -> bool:
+        """Take note of a host's policy group; whether others at its address come into it."""
+        group, leader = self._session.policies.of_host(host).gate, self._addresses.leader(host)
+        if group is None or leader in self._groups:
+            return False
+        self._groups[leader] = group
+        return leader != host
+
+    def share(self, addresses: Addresses) -> None:
+        """Have others say which hosts share an address (workers of a cluster must say the same)."""
+        self._addresses = addresses
+
+    def forget(self, gate: str) -> None:
+        """The gate is another worker's, or was: nothing that is known of it here counts."""
+        for known in (self._paces, self._members, self._terms, self._valid, self._delays):
+            known.pop(gate, None)
+
+    def assume_just_requested(self, gate: str, now: float) -> None:
+        """The gate may have been asked just now by someone who didn't live to tell: one full delay."""
+        self._paces[gate] = assume_just_requested(self.pace(gate), now)
+
+    def forget_members(self, gate: str) -> None:
+        """Which hosts the gate covers is to be worked out anew."""
+        self._members.pop(gate, None)
+
+    def applied(self, host: str) -> Applied:
+        """What the policy rules say of every request to a host."""
+        return self._session.policies.of_host(host)
+
+    def members(self, gate: str) -> frozenset[str]:
+        """The hosts that the gate has been opened for."""
+        return frozenset(self._members.get(gate, ()))
+
+    # What a gate must keep.
+
+    def pacing_limits(self, gate: str) -> PacingLimits:
+        """What requests through this gate must keep, each number with its origin."""
+        known, now = self._terms.get(gate), self._session.now()
+        if known is None or self._valid.get(gate, math.inf) <= now:
+            known = self._terms[gate] = strictest([self._host_terms(host) for host in sorted(self._hosts(gate))])
+            self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
+        return known
+
+    def _valid_until(self, host: str, now: float) -> float:
+        """How long a host's terms hold: a Request-rate may be for some hours of the day, to the minute."""
+        hours = any(robots.keeps_hours for robots in robots_of(self._session.robots, host))
+        return (now // 60 + 1) * 60 if hours else math.inf
+
+    def _host_terms(self, host: str) -> PacingLimits:
+        session, applied = self._session, self.applied(host)
+        config, now = session.config, session.now()
+        asked = robots_of(session.robots, host)
+        delays = [robots.crawl_delay for robots in asked]
+        rates = [robots.request_delay(now) for robots in asked]
+        return PacingLimits(
+            floor=config.delay if applied.floor is None else applied.floor,
+            floor_from="DOWNLOAD_DELAY" if applied.floor is None else f"policy {applied.floor_from}",
+            crawl_delay=max((seconds for seconds in delays if seconds is not None), default=None),
+            request_rate_delay=max((seconds for seconds in rates if seconds is not None), default=None),
+            agreed_delay=applied.crawl_delay,
+            agreed_from=f"agreement: {applied.agreement}" if applied.agreement else "agreement",
+            k=1 / config.target_concurrency,
+            max_adaptive=config.max_adaptive_delay,
+            max_per_day=applied.max_per_day,
+            probation=config.probation,
+        )
+
+    def delay(self, gate: str) -> Delay:
+        """The delay in force, and where it comes from."""
+        pace, terms = self.pace(gate), self.pacing_limits(gate)
+        known = self._delays.get(gate)
+        if known is None or known[0] is not pace or known[1] is not terms:
+            known = self._delays[gate] = (pace, terms, delay(pace, terms))
+        return known[2]
+
+    def considered(self, gate: str) -> list[Delay]:
+        """Every number that the delay in force is the largest of."""
+        return considered(self.pace(gate), self.pacing_limits(gate))
+
+    def required(self, gate: str) -> Delay:
+        """The gap that the next request must leave to the end of the last one, its cost included."""
+        return required(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
+
+    def pace(self, gate: str) -> Pace:
+        """How the gate has answered up to now, over restarts."""
+        known = self._paces.get(gate)
+        if known is None:
+            row = self._session.hosts.get(gate).pace
+            known = row if isinstance(row, Pace) else pace_from_row(row)
+            if not self._session.clean:
+                # a request may have been sent that nobody has noted: one full delay from our start
+                known = assume_just_requested(known, self._session.started_at)
+            self._paces[gate] = known
+        return known
+
+    def wait(self, gate: str, now: float) -> Wait:
+        """When the gate may send, and why not before: its pace, and the first of its hosts that may be asked."""
+        waits = (self._ready(gate), self.availability.of_gate(self._hosts(gate), now))
+        return max(ALWAYS, *waits, key=lambda wait: wait.at)
+
+    def host_wait(self, gate: str, host: str, now: float) -> Wait:
+        """When a host behind the gate may be asked, and why not before."""
+        waits = (self._ready(gate), self.availability.of_host(host, now))
+        return max(ALWAYS, *waits, key=lambda wait: wait.at)
+
+    def earliest_for(self, gate: str, host: str, now: float) -> float:
+        """When a request to a host may go that its gate has let go by what it knew when it last worked out its time:
+        `now` at the earliest. Quiet hours may have begun since, Visit-time ended, a Request-rate come into force."""
+        opens = max(now, self.availability.of_host(host, now).at)
+        if self._valid.get(gate, math.inf) <= now:
+            opens = max(opens, self._ready(gate).at)
+        return opens
+
+    def _ready(self, gate: str) -> Wait:
+        return ready_at(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
+
+    def is_shut(self, gate: str, host: str, now: float) -> bool:
+        """Whether a host behind the gate is closed for longer than anything should wait for it in memory."""
+        at = self.host_wait(gate, host, now).at
+        return at == math.inf or (at > now and self.pace(gate).blocked_since is not None)
+
+    def paced_until(self, gate: str) -> float:
+        """When the gate may send by its pace alone (Unix seconds), whatever hours and orders say of its hosts."""
+        return self._ready(gate).at
+
+    def is_shared(self, gate: str) -> bool:
+        """Whether several hosts are behind the gate."""
+        return len(self._members.get(gate, ())) > 1
+
+    def _hosts(self, gate: str) -> set[str]:
+        return self._members.get(gate) or {gate}
+
+    # What changes.
+
+    def add_host(self, gate: Gate[Any], host: str) -> None:
+        """A host comes to its gate: the gate keeps its terms too from now on, and what it still had to wait for."""
+        if host in self._members.setdefault(gate.name, set()):
+            return
+        self._members[gate.name].add(host)
+        self._bring(gate.name, host)
+        self._reopen(host, gate.name)
+        if len(self._members[gate.name]) == 1:
+            self.recompute(gate)
+            return
+        # one host more; to work out anew what thousands have said, each time that one comes, would take too long
+        now = self._session.now()
+        self._terms[gate.name] = strictest([self.pacing_limits(gate.name), self._host_terms(host)])
+        gate.delay = self.delay(gate.name).seconds
+        self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
+        if gate.wake > now and self.availability.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
+            gate.wake = min(gate.wake, self.availability.of_host(host, now).at)  # shut for its other hosts only
+        gate.wake = max(gate.wake, self._ready(gate.name).at)
+
+    def _bring(self, gate: str, host: str) -> None:
+        """Nothing that a host has asked for is forgotten because its gate has another name than before."""
+        before = self._gate_before(host)
+        if before == gate:
+            return
+        brought = self.pace(before)
+        if brought != Pace():
+            self._paces[gate] = merge(self.pace(gate), brought)
+            self._session.hosts.change(gate, pace=self._paces[gate])
+        if host != gate:
+            self._session.hosts.change(host, pace={GATE: gate})
+
+    def recompute(self, gate: Gate[Any]) -> None:
+        """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
+        keep and when it opens."""
+        self._terms.pop(gate.name, None)
+        gate.delay = self.delay(gate.name).seconds
+        gate.wake = self.wait(gate.name, self._session.now()).at
+
+    def handed_out(self, gate: str) -> None:
+        """A request is on its way: people who look should see it."""
+        hosts = self._session.hosts
+        if not isinstance(hosts.get(gate).pace, Pace):
+            hosts.change(gate, pace=self.pace(gate))
+        hosts.asked(gate, self._session.now())
+
+    def completed(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Completed:
+        """Take note of what came of a request; `cost`: how many delays it is worth."""
+        now = self._session.now()
+        pace, events = note(self.pace(gate.name), self.pacing_limits(gate.name), answer_of(outcome, now, cost))
+        self._paces[gate.name] = pace
+        answered, hosts = outcome.status is not None, self._session.hosts
+        if host == gate.name:
+            hosts.learn_answer(host, answered, now, pace=pace)
+        else:
+            hosts.learn_answer(host, answered, now)
+            hosts.change(gate.name, pace=pace)
+        gate.delay = self.delay(gate.name).seconds
+        return Completed(wake=self.wait(gate.name, now).at, events=events)
+
+    def limit_opens(self, clock: SharedLimit) -> float:
+        """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
+        pace, terms = self.pace(f"clock {clock.name}"), limits_of_clock(clock)
+        return ready_at(pace, terms, delay(pace, terms)).at
+
+    def limit_started(self, clock: str, *, counts: bool = True) -> None:
+        """A check has cleared the clock of this name just now. `counts`: for today; it has already where it is sent."""
+        name = f"clock {clock}"
+        pace = evolve(self.pace(name), last_end=self._session.now())
+        self._paces[name] = pace = counted(pace) if counts else pace
+        self._session.hosts.change(name, pace=pace)
+
+    def take_orders(self, orders: dict[str, Order]) -> list[str]:
+        """Orders of people, by host key; the names of the gates that they change something for."""
+        before, self.availability.orders = self.availability.orders, orders
+        changed = {host for host in {*orders, *before} if orders.get(host) != before.get(host)}
+        for host in changed:
+            self._reopen(host, self.name(host))
+        return sorted({self.name(host) for host in changed})
+
+    def _reopen(self, host: str, gate: str) -> None:
+        """Obey the order that stands for a host, where it re-opens a gate that the ban circuit has blocked before."""
+        order, pace = self.availability.orders.get(host), self.pace(gate)
+        if order is not None and order.reopens(pace.blocked_since):
+            self._paces[gate] = unblocked(pace)
+            self._session.hosts.change(gate, pace=self._paces[gate])

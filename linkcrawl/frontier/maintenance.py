@@ -1,0 +1,196 @@
+"""What a running crawl looks after now and then: the policy file, orders of people, new links, host memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from linkcrawl.errors import PolicyError, StoreLost
+from linkcrawl.frontier.feeder import Feeder
+from linkcrawl.frontier.gates.eta import recheck_cycles
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import GateState, Workbench
+from linkcrawl.frontier.router import HostRouter, Task
+from linkcrawl.session import Session
+from linkcrawl.stores.history import oldest, prune_windows
+from linkcrawl.text import span
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at orders and the policy file; they act within 5 seconds (the contract's).
+WATCH = 2.0
+#: Looks between two times that host memory is stored.
+REMEMBER = 2
+#: Seconds until what a server has asked for by itself is stored: those of many are one write.
+URGENT = 0.2
+#: Seconds between two thinnings of the history in a continuous crawl.
+THIN = 86400.0
+#: A time by which every link is due.
+EVER = 1e12
+#: Hosts whose recheck_cycles are worked out, and told of one by one.
+LARGEST, TOLD = 1000, 5
+#: A continuous crawl looks for due links after so many seconds at the earliest, and so many times what a look takes.
+LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
+
+
+class MaintenanceLoop:
+    """Runs until it is closed; `turn` is called at every look. A store that is lost for a while is the records
+    pipeline's to tell of."""
+
+    def __init__(
+        self,
+        session: Session,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        placer: HostRouter,
+        feeder: Feeder,
+        turn: Callable[[], None],
+    ):
+        self._session = session
+        self._bench = bench
+        self._keeper = keeper
+        self._placer = placer
+        self._feeder = feeder
+        self._turn = turn
+        self._task: asyncio.Task[None] | None = None
+        self._urgent: asyncio.Task[None] | None = None
+        self._revision = -1
+        self._looked = self._next_due = float("-inf")
+        self._oldest: float | None = None
+        self._thinned_at: float | None = None
+
+    async def start(self) -> None:
+        """The orders that stand, before anything is handed out; then a look every few seconds."""
+        self._keeper.take_orders(await self._session.worker.call(self._session.store.orders))
+        await self.warn_unmeetable_rechecks()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def warn_unmeetable_rechecks(self) -> None:
+        """Say which hosts have more links than the recheck plan leaves time for. It is asked at the start and when
+        seeds have been taken up; of hosts with the most links, for few links are no long round."""
+        session = self._session
+        backlog = await session.worker.call(session.store.backlog, EVER)
+        largest = sorted((line for line in backlog if line.host), key=lambda line: -line.due)[:LARGEST]
+        links = {line.host: line.due for line in largest}
+        late = [
+            each for each in recheck_cycles(links, Gatekeeper(session), session.intervals.ok) if not each.can_be_met
+        ]
+        for each in late[:TOLD]:
+            logger.warning(
+                "The recheck plan can't be met at %s: %d links at %.3g s take %s a round, and are due again after %s",
+                each.gate,
+                each.links,
+                each.gap,
+                span(each.seconds),
+                span(each.interval),
+            )
+        if len(late) > TOLD:
+            logger.warning("The recheck plan can't be met at %d more hosts", len(late) - TOLD)
+
+    def close(self) -> None:
+        """Look no more."""
+        for task in (self._task, self._urgent):
+            if task is not None:
+                task.cancel()
+
+    async def remember(self) -> None:
+        """Store what has changed of host memory. Raises StoreLost; what could not be stored is stored next time."""
+        session = self._session
+        changed = session.hosts.take_changed()
+        if changed:
+            try:
+                await session.worker.call(session.store.remember, changed)
+            except BaseException:  # cancelled before its turn, too
+                session.hosts.still_changed(changed)
+                raise
+
+    def remember_soon(self) -> None:
+        """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
+        if self._urgent is None or self._urgent.done():
+            self._urgent = asyncio.get_running_loop().create_task(self._remember_soon())
+
+    async def _remember_soon(self) -> None:
+        await asyncio.sleep(URGENT)
+        try:
+            await self.remember()
+        except StoreLost as fault:  # the next look stores it
+            logger.debug("What is known of hosts can't be stored: %s", fault)
+
+    async def thin(self) -> None:
+        """Thin the history that is older than LINKCRAWL_HISTORY_DAYS, a stretch at a time: records go on being stored
+        in between."""
+        session, now = self._session, self._session.now()
+        days, store = session.config.history_days, session.store
+        if days == 0:
+            return
+        if self._oldest is None:
+            self._oldest = await session.worker.call(oldest, store)
+        if self._oldest is None:
+            return
+        removed = 0
+        for since, until in prune_windows(self._oldest, days, now, self._thinned_at):
+            removed += await session.worker.call(store.thin, since, until)
+        self._thinned_at = now
+        if removed:
+            logger.info("History thinned: %d records removed", removed)
+
+    async def _run(self) -> None:
+        count = 0
+        while True:
+            await asyncio.sleep(WATCH)
+            count += 1
+            try:
+                self._read_policies()
+                await self._take_orders()
+                self._turn()
+                if count % REMEMBER == 0:
+                    await self.remember()
+                if self._session.arguments.continuous:
+                    if self._session.now() - (self._thinned_at or self._session.started_at) > THIN:
+                        await self.thin()
+                    await self._look_for_links()
+            except StoreLost as fault:  # the records pipeline tells of it
+                logger.debug("The store can't be asked: %s", fault)
+            except Exception:
+                logger.exception("The watch met a fault of ours and goes on")
+
+    async def _look_for_links(self) -> None:
+        """Look where another process has added links or a link has come due, and no oftener than it costs little."""
+        session, store = self._session, self._session.store
+        now = session.now()
+        if now < self._looked + LEAST_BETWEEN + LOOKS_COST * self._feeder.refresh_seconds:
+            return
+        revision = await session.worker.call(store.revision)
+        if revision != self._revision or now >= min(self._next_due, self._feeder.again_at):
+            self._revision, self._looked = revision, now
+            self._feeder.refresh_backlog()
+            next_due = await session.worker.call(store.next_due_at, now)
+            self._next_due = float("inf") if next_due is None else next_due
+
+    def _read_policies(self) -> None:
+        if self._session.policy_file is None:
+            return
+        read = self._session.policy_file.poll(self._session.now())
+        if isinstance(read, PolicyError):
+            logger.error("The policies of before stay in force: %s", read)
+        elif read is not None:
+            logger.info("Policies read anew: %d rules", len(read.rules))
+            self._session.policies = read
+            self._placer.regroup()
+            self._feeder.reconsider()
+            self._session.wake_engine()
+
+    async def _take_orders(self) -> None:
+        orders = await self._session.worker.call(self._session.store.orders)
+        changed = self._keeper.take_orders(orders)
+        if changed:
+            self._feeder.reconsider()
+        for name in changed:
+            gate = self._bench.gates.get(name)
+            if gate is not None:
+                self._keeper.recompute(gate)
+                if gate.place is not GateState.IN_FLIGHT:
+                    self._bench.retime(gate, gate.wake)
+                logger.info("Order for %s: %s", name, self._keeper.wait(name, self._session.now()).why)
+                self._session.wake_engine()

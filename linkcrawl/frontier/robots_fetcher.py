@@ -1,0 +1,174 @@
+"""The robots desk: whether a request may go, and the fetching of robots.txt through the gates like any other request.
+
+A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
+file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
+redirects go through theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from scrapy.http import Request, Response
+from twisted.python.failure import Failure as TwistedFailure
+
+from linkcrawl import urls
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.procedure import Denial
+from linkcrawl.politeness.robots.cache import Access, RobotsEntry
+from linkcrawl.politeness.robots.fetch import Fetched, Fetching, RobotsAvailability, begin, step
+from linkcrawl.politeness.robots.middleware import bar_of, verdict_on
+from linkcrawl.politeness.robots.parser import MAX_BYTES
+from linkcrawl.session import Session
+from linkcrawl.text import one_line
+
+logger = logging.getLogger(__name__)
+
+#: Lines of a robots.txt that are told of one by one.
+TOLD = 5
+#: Seconds until a robots.txt that was there before is asked for again when it can't be had, each time that it can't.
+PAUSES = (30.0, 60.0)
+
+
+class RobotsFetcher:
+    """Asks the robots cache, and fetches what it lacks.
+
+    `enqueue` takes a request that must wait for its own gate. `decided` is told the authority, its new entry and the
+    requests that waited for it, once it is known. `put_off` is told the authority, until when its host is to be left
+    alone, and the requests that waited.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        enqueue: Callable[[Request], Any],
+        decided: Callable[[str, RobotsEntry, list[Request]], None],
+        put_off: Callable[[str, float, list[Request]], None],
+    ):
+        self._session = session
+        self._enqueue = enqueue
+        self._decided = decided
+        self._put_off = put_off
+        self._waiting: dict[str, list[Request]] = {}
+        self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
+
+    @staticmethod
+    def is_robots(request: Request) -> bool:
+        """Whether the request is one of the desk's own, which robots.txt doesn't apply to."""
+        return "robots" in request.meta
+
+    def waits_for(self, host: str) -> bool:
+        """Whether requests to a host wait for its robots.txt."""
+        return f"http://{host}" in self._waiting or f"https://{host}" in self._waiting
+
+    def clear(self) -> None:
+        """Forget all that waits."""
+        self._waiting.clear()
+        self._failed_lately.clear()
+
+    def let_go(self, authority: str) -> list[Request]:
+        """Forget what waits for a robots.txt; these requests are the caller's now."""
+        return self._waiting.pop(authority, [])
+
+    def ask(self, request: Request, now: float) -> Request | Denial | None:
+        """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
+        check; or None where it waits for a robots.txt that is under way."""
+        authority = request.meta["authority"]
+        if authority in self._waiting:
+            self._waiting[authority].append(request)
+            return None
+        verdict = verdict_on(self._session.robots, request, now)
+        if verdict.access is Access.UNKNOWN:
+            self._waiting[authority] = [request]
+            return self._request(begin(authority))
+        return bar_of(verdict) or request
+
+    def _request(self, fetching: Fetching) -> Request:
+        target = urls.read(fetching.url)
+        assert isinstance(target, urls.Target)  # it came from one
+        return Request(
+            target.url,
+            callback=self._answered,
+            errback=self._failed,
+            dont_filter=True,
+            meta={
+                "robots": fetching,
+                "host": target.host,
+                "authority": target.authority,
+                "body_limit": MAX_BYTES,
+                "dont_obey_robotstxt": True,
+                "verbatim_url": True,
+            },
+        )
+
+    def _answered(self, response: Response) -> None:
+        assert response.request is not None
+        self._go_on(response.request, response.body, cut="dataloss" in response.flags)
+
+    def _failed(self, failure: TwistedFailure) -> None:
+        self._go_on(failure.request, b"")  # type: ignore[attr-defined]
+
+    def _go_on(self, request: Request, body: bytes, *, cut: bool = False) -> None:
+        if request.meta.get("epoch", self._session.epoch) != self._session.epoch:
+            return  # the gates are another worker's by now
+        now = self._session.now()
+        outcome = request.meta.get("outcome") or Outcome(
+            sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"
+        )
+        stepped = step(request.meta["robots"], outcome, body, cut=cut)
+        if isinstance(stepped, Fetched):
+            self._settle(stepped)
+        else:
+            self._enqueue(self._request(stepped))
+
+    def _settle(self, fetched: Fetched) -> None:
+        """Keep what came of it, also over restarts, and let those that waited have their turn."""
+        session, authority = self._session, fetched.authority
+        if self._may_come_back(fetched):
+            return
+        self._failed_lately.pop(authority, None)
+        entry = session.robots.take(fetched, session.now())
+        _tell(fetched, entry, session.now())
+        owner = urls.read(authority)
+        if isinstance(owner, urls.Target):
+            kept = session.hosts.get(owner.host).robots
+            session.hosts.change(owner.host, robots={**kept, authority: session.robots.row(authority)})
+        waiting = self._waiting.pop(authority, [])
+        for request in waiting:
+            request.meta["robots_asked_at"] = entry.asked_at
+        self._decided(authority, entry, waiting)
+
+    def _may_come_back(self, fetched: Fetched) -> bool:
+        """A robots.txt that was there before and can't be had is asked for again before anything is said: else a server
+        that is started anew would have all its links, a million of them, judged within a minute and without a request.
+        """
+        session, authority = self._session, fetched.authority
+        entry, failed = session.robots.get(authority), self._failed_lately.get(authority, 0)
+        was_there = entry is not None and entry.robots is not None and entry.failing_since is None
+        if fetched.standing is not RobotsAvailability.UNREACHABLE or not was_there or failed == len(PAUSES):
+            return False
+        self._failed_lately[authority] = failed + 1
+        pause = min(PAUSES[failed], session.config.patience / 2)  # the crawl must not end for it
+        logger.info("robots.txt of %s: %s; it is asked for again in %.0f s", authority, fetched.note, pause)
+        self._put_off(authority, session.now() + pause, self._waiting.pop(authority, []))
+        return True
+
+
+def _tell(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
+    """For the log: what is known of an authority's robots.txt; aloud where we made a choice that its owner may not
+    have had in mind."""
+    authority, remarks = fetched.authority, []
+    if fetched.standing is RobotsAvailability.UNAVAILABLE and not fetched.absent:
+        remarks.append(f"{fetched.note}: taken as having none, everything is allowed")
+    if entry.failing_since is not None and entry.in_force(now) is not None:
+        remarks.append(entry.verdict("/", now).note or "")
+    ignored = entry.robots.ignored if entry.robots is not None and entry.failing_since is None else ()
+    if ignored:
+        more = f" and {len(ignored) - TOLD} more" if len(ignored) > TOLD else ""
+        remarks.append(f"ignored, as it means nothing: {one_line('; '.join(ignored[:TOLD]))}{more}")
+    for remark in remarks:
+        logger.info("robots.txt of %s: %s", authority, remark)
+    if not remarks:
+        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.standing, fetched.note)

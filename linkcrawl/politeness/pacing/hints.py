@@ -1,0 +1,157 @@
+"""What an answer says about our pace: Retry-After, RateLimit, throttling statuses, challenges. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from itertools import islice
+
+from linkcrawl.check.outcome import Outcome
+from linkcrawl.check.walls import is_challenge
+from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
+
+#: "Slow down", in all its numbers: RFC 6585 (429), RFC 9110 (503), and 420, 430, 509 and 529 by custom.
+THROTTLED = frozenset({420, 429, 430, 503, 509, 529})
+#: What a server answers to those it doesn't want, besides challenges; the ban circuit counts these.
+REFUSED = frozenset({403, 420, 429, 430})
+
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?", re.IGNORECASE)
+# One Retry-After of several: a comma follows the weekday of a date, too.
+_SAID = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IGNORECASE)
+_MOST_SAID = 20
+_UNITS = (86400.0, 3600.0, 60.0, 1.0)
+#: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
+_DATE_GRAIN = 1.0
+#: A reset time above this is a Unix time, not a wait.
+_EPOCH = 1e9
+
+# Of a structured field (RFC 9651): what a member may begin with, a parameter, an integer.
+_NAME = re.compile(r'"[^"\\]*"|[A-Za-z*][^\s"=]*')
+_PARAMETER = re.compile(r'([a-z*][a-z0-9_.*-]*)=("[^"\\]*"|[^\s"]+)')
+_INTEGER = re.compile(r"[0-9]{1,15}")
+_PREFIXES = ("ratelimit", "x-ratelimit", "x-rate-limit")
+_LIMITS = frozenset({"ratelimit", *(f"{prefix}-remaining" for prefix in _PREFIXES)})
+
+
+def answer_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
+    """What pacing takes note of in the outcome of a request. `ended`: when, in Unix seconds; not the outcome's own wall
+    clock, which may be set right meanwhile. `cost` is the request's, in delays."""
+    status = outcome.status
+    challenged = status is not None and is_challenge(status, outcome.headers)
+    return PaceSample(
+        ended=ended,
+        kind=_kind(outcome, challenged),
+        refused=challenged or status in REFUSED,
+        latency=None if outcome.duration_ms is None else outcome.duration_ms / 1000,
+        retry_at=retry_at(status, outcome.headers, ended),
+        cost=cost,
+    )
+
+
+def _kind(outcome: Outcome, challenged: bool) -> AnswerKind:
+    if outcome.status is None:
+        return AnswerKind.TIMEOUT if outcome.failure is not None and outcome.failure.is_timeout else AnswerKind.FAILURE
+    if outcome.status in THROTTLED:
+        return AnswerKind.THROTTLED
+    return AnswerKind.ERROR if challenged or outcome.status >= 400 else AnswerKind.OK
+
+
+def retry_at(status: int | None, headers: Mapping[str, str], ended: float) -> float | None:
+    """Until when (Unix seconds, may be absurdly far) an answer that ended at `ended` asks us to stay away.
+
+    Retry-After counts where RFC 9110, 10.2.3 gives it a meaning, from 3xx up; where it can't be read or is over
+    already it is as if it weren't there. RateLimit fields count with any status, once nothing remains; Retry-After
+    goes before them (draft-ietf-httpapi-ratelimit-headers).
+    """
+    if status is None:
+        return None
+    wait = _retry_after(headers, ended) if status >= 300 else None
+    if wait is None and not _cached(headers):
+        wait = _rate_limit(headers, ended)
+    return ended + wait if wait is not None and wait > 0 else None
+
+
+def _retry_after(headers: Mapping[str, str], ended: float) -> float | None:
+    """Sent several times, the longest that can be read counts."""
+    said = islice(_SAID.finditer(headers.get("retry-after", "")), _MOST_SAID)
+    return max(_known(_wait(found[0], headers, ended) for found in said), default=None)
+
+
+def _wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    parts = _DURATION.fullmatch(value)  # `1m30s`: no standard's, but sent (tcort/link-check#24)
+    if parts:
+        return sum(float(number or 0) * unit for number, unit in zip(parts.groups(), _UNITS, strict=True))
+    moment = _http_date(value)
+    return None if moment is None else _until(moment, headers, ended)
+
+
+def _until(moment: float, headers: Mapping[str, str], ended: float) -> float:
+    """Seconds from `ended` to a moment of the server's clock, which its Date tells."""
+    date = _http_date(headers.get("date", ""))
+    behind = 0.0 if date is None else ended - date
+    return moment - ended + (behind if abs(behind) > _DATE_GRAIN else max(behind, 0.0))
+
+
+def _http_date(text: str) -> float | None:
+    """RFC 9110, 5.6.7: any of the three forms; the third has no zone and means UTC."""
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _cached(headers: Mapping[str, str]) -> bool:
+    """Whether an answer comes out of a cache: its limits are somebody else's."""
+    age = headers.get("age", "").strip()
+    return bool(_INTEGER.fullmatch(age)) and int(age) > 0
+
+
+def _rate_limit(headers: Mapping[str, str], ended: float) -> float | None:
+    """Seconds until the quota is there again; None while something remains of it, or nothing can be read."""
+    if _LIMITS.isdisjoint(headers):
+        return None
+    waits = [_members_wait(headers.get("ratelimit", ""))]
+    for prefix in _PREFIXES:
+        remaining, reset = (headers.get(f"{prefix}-{name}", "").strip() for name in ("remaining", "reset"))
+        if _INTEGER.fullmatch(remaining) and int(remaining) == 0 and _INTEGER.fullmatch(reset):
+            waits.append(float(reset) if int(reset) < _EPOCH else _until(float(reset), headers, ended))
+    return max(_known(waits), default=None)
+
+
+def _members_wait(field: str) -> float | None:
+    """The RateLimit field: `"name";r=0;t=30` (draft 8 and later) or `limit=9, remaining=0, reset=30` (draft 7). The
+    longest wait of those policies of which nothing remains; malformed as a whole where any part is."""
+    members = [_member(text) for text in field[:2000].split(",")]
+    joined: dict[str, str] = {}
+    waits = []
+    for member in members:
+        if member is None:
+            return None
+        joined |= member
+        waits.append(_member_wait(member.get("r"), member.get("t")))
+    waits.append(_member_wait(joined.get("remaining"), joined.get("reset")))
+    return max(_known(waits), default=None)
+
+
+def _member(text: str) -> dict[str, str] | None:
+    """The parameters of a member; None where it isn't one."""
+    head, *rest = (part.strip() for part in text.split(";"))
+    parameters = [_PARAMETER.fullmatch(part) for part in (rest if _NAME.fullmatch(head) else [head, *rest])]
+    return None if None in parameters else {found[1]: found[2] for found in parameters if found}
+
+
+def _member_wait(remaining: str | None, reset: str | None) -> float | None:
+    if remaining is None or reset is None or not (_INTEGER.fullmatch(remaining) and _INTEGER.fullmatch(reset)):
+        return None
+    return float(reset) if int(remaining) == 0 else None
+
+
+def _known(waits: Iterable[float | None]) -> list[float]:
+    return [wait for wait in waits if wait is not None]

@@ -1,0 +1,59 @@
+"""A gate's pace beyond its requests: over restarts, when hosts come together, when a person re-opens it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from linkcrawl.politeness.pacing.delay import WORKED
+from linkcrawl.politeness.pacing.state import Pace
+
+#: The one key of the row of a host that shares another's gate: that gate's name, under which the pace is kept.
+GATE = "gate"
+
+
+def pace_from_row(row: Mapping[str, Any]) -> Pace:
+    """The pace that `to_row` gave; an empty row, or one that names a gate, is one of which nothing is known."""
+    if not row or GATE in row:
+        return Pace()
+    recent = tuple((at, good, refused) for at, good, refused in row["recent"])
+    return Pace(**{**row, "recent": recent})
+
+
+def assume_just_requested(pace: Pace, now: float) -> Pace:
+    """The pace after a crash: nobody knows when the last request ended, so one full delay is waited from now."""
+    return evolve(pace, last_end=now)
+
+
+def unblocked(pace: Pace) -> Pace:
+    """The pace after a person has re-opened the gate: the ban circuit starts anew, all else is remembered."""
+    return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
+
+
+def in_flight(pace: Pace, now: float, longest: float) -> bool:
+    """Whether a request is on its way, by what is remembered. None takes longer than `longest` seconds: what began
+    before that has ended, or its crawl has."""
+    asked, ended = pace.asked_at, pace.last_end
+    return asked is not None and (ended is None or ended < asked) and now - asked < longest
+
+
+def merge(one: Pace, other: Pace) -> Pace:
+    """The pace of a gate that hosts with a pace of their own come together in: nothing that either still has to keep is
+    forgotten, and joining the same pace twice changes nothing."""
+    last = max(one, other, key=lambda pace: pace.last_end or 0.0)
+    known = max(one, other, key=lambda pace: pace.timed)
+    blocks = [pace.blocked_since for pace in (one, other) if pace.blocked_since is not None]
+    return evolve(
+        known,
+        answer_time=max(one.answer_time or 0.0, other.answer_time or 0.0) or None,
+        back_off=max(one.back_off, other.back_off),
+        silent_until=max(one.silent_until, other.silent_until),
+        last_end=last.last_end,
+        last_cost=last.last_cost,
+        blocked_since=min(blocks, default=None),
+        day=last.day,
+        sent=max(pace.sent for pace in (one, other) if pace.day == last.day),
+        asked_at=max(one.asked_at or 0.0, other.asked_at or 0.0) or None,
+    )

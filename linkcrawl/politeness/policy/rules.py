@@ -1,0 +1,258 @@
+"""The rules of the policy file: which of them match, and what they come to together.
+
+Several rules may match one link: the largest delay wins, any pause or quiet hour counts, skips add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fnmatch import translate
+from functools import cached_property
+from typing import TypeVar
+
+from attrs import field, frozen
+
+from linkcrawl.politeness.policy.globs import may_meet
+from linkcrawl.politeness.policy.quiet_hours import Quiet, next_open
+
+#: Answers kept of which rules match; when there are more, all are forgotten.
+_MEMORY = 100_000
+_PORT = re.compile(r":[0-9]+$")
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True, eq=False)
+class Policy:
+    """One `[[policy]]`, as written; docs/reference/policies.md has the keys. `recheck`: seconds by the names of
+    check.recheck.Intervals. Globs: `*` and `?`, nothing else is special."""
+
+    name: str
+    hosts: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    delay: float | None = None
+    group: bool = False
+    quiet: tuple[Quiet, ...] = ()
+    max_per_day: int | None = None
+    paused: bool = False
+    skip: tuple[str, ...] = ()
+    expensive: Mapping[str, float] = field(factory=dict)
+    method: str | None = None
+    crawl_delay: float | None = None
+    agreement: str | None = None
+    recheck: Mapping[str, float] = field(factory=dict)
+
+    def has_host(self, host: str) -> bool:
+        """Whether a host key matches, with or without its port."""
+        return bool(self._hosts.match(host) or self._hosts.match(_PORT.sub("", host)))
+
+    def has_collection(self, name: str) -> bool:
+        return self._collections.match(name) is not None
+
+    def has_provider(self, name: str) -> bool:
+        return self._providers.match(name) is not None
+
+    def skips(self, url: str) -> bool:
+        """Whether the URL is never to be requested."""
+        return _url_matches(self._skip, url)
+
+    def cost(self, url: str) -> float:
+        """How many delays a request for the URL costs, 1 or more."""
+        return max([1.0, *(cost for pattern, cost in self._expensive if _url_matches(pattern, url))])
+
+    @cached_property
+    def _hosts(self) -> re.Pattern[str]:
+        return _pattern(self.hosts)
+
+    @cached_property
+    def _collections(self) -> re.Pattern[str]:
+        return _pattern(self.collections)
+
+    @cached_property
+    def _providers(self) -> re.Pattern[str]:
+        return _pattern(self.providers)
+
+    @cached_property
+    def _skip(self) -> re.Pattern[str]:
+        return _pattern(self.skip, re.IGNORECASE)
+
+    @cached_property
+    def _expensive(self) -> list[tuple[re.Pattern[str], float]]:
+        return [(_pattern([glob], re.IGNORECASE), cost) for glob, cost in self.expensive.items()]
+
+
+#: Resolvers of persistent identifiers, built to be asked often. A `hosts` rule with a delay stands instead.
+BUILT_IN = Policy(name="built-in: resolvers of identifiers", hosts=("hdl.handle.net", "doi.org"), delay=0.1)
+
+
+@frozen(kw_only=True)
+class SharedLimit:
+    """What spaces the checks of a collection, a provider, or of all that a group rule matches: seconds from start to
+    start of two checks (0: none), checks a day, and the rule that says so. Where a group rule matches hosts as well,
+    every request to them counts like a check."""
+
+    name: str
+    delay: float
+    max_per_day: int | None
+    rule: str
+
+
+@frozen(kw_only=True, eq=False)
+class Applied:
+    """All that the rules say of a host and of the links of some collections and providers there.
+
+    `floor`: the host's delay instead of DOWNLOAD_DELAY, and `floor_from` whose; None where no rule has one. `gate`: the
+    group rule whose gate the host shares. `max_per_day`: requests to the host or its gate. `crawl_delay`: agreed on,
+    `agreement` says how. `method`: None means HEAD first, as always. `clocks`: what a check has to clear besides;
+    those of a host alone, every request to it.
+    `rules`: all that match, in the file's order.
+    """
+
+    rules: tuple[Policy, ...] = ()
+    floor: float | None = None
+    floor_from: str | None = None
+    gate: str | None = None
+    max_per_day: int | None = None
+    crawl_delay: float | None = None
+    agreement: str | None = None
+    paused_by: str | None = None
+    quiet: tuple[Quiet, ...] = ()
+    method: str | None = None
+    recheck: Mapping[str, float] = field(factory=dict)
+    clocks: tuple[SharedLimit, ...] = ()
+
+    def skipped_by(self, url: str) -> str | None:
+        """The name of the rule by which a URL is not requested; None where it may be."""
+        return next((rule.name for rule in self.rules if rule.skips(url)), None)
+
+    def cost(self, url: str) -> float:
+        """How many delays a request for the URL costs, 1 or more."""
+        return max([1.0, *(rule.cost(url) for rule in self.rules)])
+
+    def open_at(self, now: float) -> float:
+        """When the next request may go by quiet hours: `now` or later; infinite where they never end."""
+        return next_open(self.quiet, now) if self.quiet else now
+
+
+class Policies:
+    """All rules of a file, in order. Knows which match; what it has worked out it remembers."""
+
+    def __init__(self, rules: Sequence[Policy] = ()):
+        self.rules = tuple(rules)
+        self._shared = _shared_by_clock(self.rules)
+        self._links: dict[Hashable, Applied] = {}
+        self._hosts: dict[Hashable, tuple[Policy, ...]] = {}
+        self._names: dict[Hashable, tuple[Policy, ...]] = {}
+
+    def of_host(self, host: str) -> Applied:
+        """What holds for every request to a host (key)."""
+        return self.of_link(host)
+
+    def of_link(self, host: str, collections: tuple[str, ...] = (), providers: tuple[str, ...] = ()) -> Applied:
+        """What holds for a link at a host that belongs to these collections and providers."""
+        key = (host, collections, providers)
+        known = self._links.get(key)
+        if known is not None:  # asked several times for each request
+            return known
+        return _remembered(self._links, key, lambda: self._apply(host, collections, providers))
+
+    def _apply(self, host: str, collections: tuple[str, ...], providers: tuple[str, ...]) -> Applied:
+        by_host = _remembered(self._hosts, host, lambda: self._matching_host(host))
+        by_name = {
+            **{f"collection {name}": self._matching_name(name, Policy.has_collection) for name in collections},
+            **{f"provider {name}": self._matching_name(name, Policy.has_provider) for name in providers},
+        }
+        matching = {*by_host, *(rule for rules in by_name.values() for rule in rules)}
+        rules = tuple(rule for rule in (*self.rules, BUILT_IN) if rule in matching)
+        floor = max(
+            (rule for rule in by_host if rule.delay is not None), key=lambda rule: rule.delay or 0, default=None
+        )
+        agreed = max(
+            (rule for rule in by_host if rule.crawl_delay is not None),
+            key=lambda rule: rule.crawl_delay or 0,
+            default=None,
+        )
+        methods = {rule.method for rule in rules if rule.method}
+        return Applied(
+            rules=rules,
+            floor=floor.delay if floor else None,
+            floor_from=floor.name if floor else None,
+            gate=next((rule.name for rule in by_host if rule.group), None),
+            max_per_day=min((rule.max_per_day for rule in by_host if rule.max_per_day is not None), default=None),
+            crawl_delay=agreed.crawl_delay if agreed else None,
+            agreement=agreed.agreement if agreed else None,
+            paused_by=next((rule.name for rule in rules if rule.paused), None),
+            quiet=tuple(window for rule in rules for window in rule.quiet),
+            method="GET" if "GET" in methods else next(iter(methods), None),  # GET is wanted where HEAD lies
+            recheck=_longest(rules),
+            clocks=_clocks(by_name | {f"host {host}": tuple(rule for rule in by_host if rule in self._shared)}),
+        )
+
+    def _matching_host(self, host: str) -> tuple[Policy, ...]:
+        rules = tuple(rule for rule in self.rules if rule.has_host(host))
+        if BUILT_IN.has_host(host) and all(rule.delay is None for rule in rules):
+            return (*rules, BUILT_IN)
+        return rules
+
+    def _matching_name(self, name: str, has: Callable[[Policy, str], bool]) -> tuple[Policy, ...]:
+        return _remembered(self._names, (name, has), lambda: tuple(rule for rule in self.rules if has(rule, name)))
+
+
+def _shared_by_clock(rules: Sequence[Policy]) -> frozenset[Policy]:
+    """The group rules whose hosts have something to share that their one gate doesn't see: the checks of collections
+    or providers, or a host that is in the gate of an earlier group rule."""
+    groups = [rule for rule in rules if rule.group and rule.hosts]
+    return frozenset(
+        rule
+        for number, rule in enumerate(groups)
+        if rule.collections or rule.providers or any(may_meet(rule.hosts, one.hosts) for one in groups[:number])
+    )
+
+
+def _clocks(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[SharedLimit, ...]:
+    """A clock for each name that a rule spaces or limits, and one for each group rule: strictest where rules meet."""
+    clocks: dict[str, SharedLimit] = {}
+    for name, rules in by_name.items():
+        for rule in rules:
+            if rule.delay is None and rule.max_per_day is None:
+                continue
+            clock_name = f"policy {rule.name}" if rule.group else name
+            clock = SharedLimit(name=clock_name, delay=rule.delay or 0.0, max_per_day=rule.max_per_day, rule=rule.name)
+            known = clocks.get(clock_name)
+            clocks[clock_name] = clock if known is None else _stricter(known, clock)
+    return tuple(clocks[name] for name in sorted(clocks))
+
+
+def _stricter(one: SharedLimit, other: SharedLimit) -> SharedLimit:
+    limits = [clock.max_per_day for clock in (one, other) if clock.max_per_day is not None]
+    slower = max(one, other, key=lambda clock: clock.delay)
+    return SharedLimit(name=one.name, delay=slower.delay, max_per_day=min(limits, default=None), rule=slower.rule)
+
+
+def _longest(rules: Sequence[Policy]) -> dict[str, float]:
+    longest: dict[str, float] = {}
+    for rule in rules:
+        for name, seconds in rule.recheck.items():
+            longest[name] = max(seconds, longest.get(name, 0.0))
+    return longest
+
+
+def _remembered(memory: dict[Hashable, T], key: Hashable, work_out: Callable[[], T]) -> T:
+    known = memory.get(key)
+    if known is None:
+        if len(memory) >= _MEMORY:
+            memory.clear()
+        known = memory[key] = work_out()
+    return known
+
+
+def _pattern(globs: Sequence[str], flags: int = 0) -> re.Pattern[str]:
+    """One pattern for several globs; none match nothing. A [ is a [: hosts may be IPv6 addresses."""
+    return re.compile("|".join(translate(glob.replace("[", "[[]")) for glob in globs) or r"(?!)", flags)
+
+
+def _url_matches(pattern: re.Pattern[str], url: str) -> bool:
+    """`*.pdf` is meant for /a.pdf?download=1 and /A.PDF too."""
+    return bool(pattern.match(url) or pattern.match(re.split(r"[?#]", url, maxsplit=1)[0]))

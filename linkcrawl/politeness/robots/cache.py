@@ -1,0 +1,216 @@
+"""Which robots.txt is in force for which authority, and until when. Time is an argument; nothing here waits.
+
+An entry is good for its time to live. After that, or where there is none, the verdict is UNKNOWN: fetch first
+(robots_fetch), then ask again. While a robots.txt can't be had, nothing is allowed for 12 hours, then the last good
+copy holds, and after 30 days all is allowed (RFC 9309, 2.3.1.4; the 12 hours are Google's specification's).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from attrs import evolve, frozen
+
+from linkcrawl.check.outcome import Failure
+from linkcrawl.items import HostMemory
+from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
+from linkcrawl.politeness.robots.parser import Robots, read_robots
+
+#: Longest life of a copy (RFC 9309, 2.4).
+MAX_TTL = 86400.0
+#: Shortest, whatever Cache-Control says; and the first wait before an unreachable file is asked for again.
+MIN_TTL = 300.0
+#: Seconds of unreachability after which a last good copy is applied again.
+CLOSED_FOR = 12 * 3600.0
+#: Seconds of unreachability after which there is taken to be no robots.txt.
+GIVEN_UP_AFTER = 30 * 86400.0
+#: Characters that all entries may hold together, at ENTRY_COST each besides their rules.
+MAX_SIZE = 64 * 1024 * 1024
+ENTRY_COST = 500
+
+
+class Access(StrEnum):
+    """A verdict's kind."""
+
+    ALLOWED = "allowed"
+    DISALLOWED = "disallowed"
+    UNREACHABLE = "unreachable"
+    UNKNOWN = "unknown"
+
+
+@frozen(kw_only=True)
+class RobotsVerdict:
+    """Whether a URL may be requested. `failure`: with UNREACHABLE, what the link itself would meet; None means
+    `robots_unreachable`. `note`: one line for people; None where the file simply says so."""
+
+    access: Access
+    failure: Failure | None = None
+    note: str | None = None
+
+
+@frozen(kw_only=True)
+class RobotsEntry:
+    """What is known of one authority's robots.txt. Times are Unix seconds.
+
+    `robots`: the last good copy; None where there never was one. `failing_since`: since when it can't be had, None
+    where the last fetch was good. `tries`: fetches that failed since then.
+    """
+
+    robots: Robots | None
+    asked_at: float
+    expires_at: float
+    note: str
+    failing_since: float | None = None
+    failure: Failure | None = None
+    tries: int = 0
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether the entry needs no fetch; one of a time to come (a clock that was set back) does."""
+        return now < self.expires_at and now > self.asked_at - MIN_TTL
+
+    def in_force(self, now: float) -> Robots | None:
+        """The rules that hold, None where nothing is allowed."""
+        if self.failing_since is None:
+            return self.robots
+        failing = now - self.failing_since
+        if failing >= GIVEN_UP_AFTER:
+            return Robots()
+        return self.robots if failing >= CLOSED_FOR else None
+
+    def verdict(self, url: str, now: float) -> RobotsVerdict:
+        """The verdict on a URL of this authority, however old the entry is."""
+        robots = self.in_force(now)
+        if robots is None:
+            return RobotsVerdict(access=Access.UNREACHABLE, failure=self.failure, note=self.note)
+        note = None if self.failing_since is None else self._exception(now - self.failing_since)
+        return RobotsVerdict(access=Access.ALLOWED if robots.allowed(url) else Access.DISALLOWED, note=note)
+
+    def _exception(self, failing: float) -> str:
+        held = "taken to be absent" if failing >= GIVEN_UP_AFTER else "last good copy applied"
+        return f"robots.txt unreachable for {failing / 3600:.0f} hours, {held} ({self.note})"
+
+    def to_row(self) -> dict[str, Any]:
+        """The entry, ready for JSON."""
+        return {
+            "rules": None if self.robots is None else self.robots.rules,
+            "asked_at": self.asked_at,
+            "expires_at": self.expires_at,
+            "note": self.note,
+            "failing_since": self.failing_since,
+            "failure": self.failure,
+            "tries": self.tries,
+        }
+
+
+def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
+    """The entry that `to_row` gave."""
+    rules, failure = row["rules"], row["failure"]
+    return RobotsEntry(
+        robots=None if rules is None else Robots(rules),
+        asked_at=row["asked_at"],
+        expires_at=row["expires_at"],
+        note=row["note"],
+        failing_since=row["failing_since"],
+        failure=None if failure is None else Failure(failure),
+        tries=row["tries"],
+    )
+
+
+class RobotsCache:
+    """The entries of all authorities, the least recently used dropped when they get too many.
+
+    `token`: our product token. `ttl`: LINKCRAWL_ROBOTS_TTL, seconds.
+    """
+
+    def __init__(self, token: str, ttl: float, max_size: int = MAX_SIZE):
+        self._token = token
+        self._ttl = min(ttl, MAX_TTL)
+        self._max_size = max_size
+        self._size = 0
+        self._entries: OrderedDict[str, RobotsEntry] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def get(self, authority: str) -> RobotsEntry | None:
+        """The entry of an authority, fresh or not."""
+        entry = self._entries.get(authority)
+        if entry is not None:
+            self._entries.move_to_end(authority)
+        return entry
+
+    def verdict(self, authority: str, url: str, now: float) -> RobotsVerdict:
+        """Whether the URL, which is of this authority, may be requested now."""
+        entry = self.get(authority)
+        if entry is None or not entry.is_fresh(now):
+            return RobotsVerdict(access=Access.UNKNOWN)
+        return entry.verdict(url, now)
+
+    def take(self, fetched: Fetched, now: float) -> RobotsEntry:
+        """Keep what came of a fetch; the entry that now is in force."""
+        if fetched.standing is RobotsAvailability.UNREACHABLE:
+            entry = self._unreachable(fetched, self._entries.get(fetched.authority), now)
+        else:
+            body = fetched.body if fetched.standing is RobotsAvailability.FOUND else b""
+            entry = RobotsEntry(
+                robots=read_robots(body, self._token),
+                asked_at=now,
+                expires_at=now + self._lifetime(fetched.max_age),
+                note=fetched.note,
+            )
+        self._keep(fetched.authority, entry)
+        return entry
+
+    def row(self, authority: str) -> dict[str, Any] | None:
+        """What the store keeps of an authority, ready for JSON; None where there is no entry."""
+        entry = self._entries.get(authority)
+        return None if entry is None else {"token": self._token, **entry.to_row()}
+
+    def restore(self, authority: str, row: Mapping[str, Any]) -> None:
+        """Take back what `row` gave in an earlier crawl. Rules picked for another product token are not ours."""
+        if row["token"] == self._token:
+            self._keep(authority, entry_from_row(row))
+
+    def _lifetime(self, max_age: float | None) -> float:
+        return self._ttl if max_age is None else min(self._ttl, max(max_age, MIN_TTL))
+
+    def _unreachable(self, fetched: Fetched, before: RobotsEntry | None, now: float) -> RobotsEntry:
+        if before is None:
+            before = RobotsEntry(robots=None, asked_at=now, expires_at=now, note="")
+        return evolve(
+            before,
+            asked_at=now,
+            expires_at=now + min(MIN_TTL * 2 ** min(before.tries, 10), self._ttl),
+            note=fetched.note,
+            failing_since=now if before.failing_since is None else before.failing_since,
+            failure=fetched.failure,
+            tries=before.tries + 1,
+        )
+
+    def _keep(self, authority: str, entry: RobotsEntry) -> None:
+        self._size += _cost(entry)
+        replaced = self._entries.pop(authority, None)
+        self._entries[authority] = entry
+        self._size -= 0 if replaced is None else _cost(replaced)
+        while self._size > self._max_size and len(self._entries) > 1:
+            _, dropped = self._entries.popitem(last=False)
+            self._size -= _cost(dropped)
+
+
+def restored(memories: Iterable[HostMemory], token: str, ttl: float) -> RobotsCache:
+    """The cache as it was when these memories were stored."""
+    robots = RobotsCache(token=token, ttl=ttl)
+    for memory in memories:
+        for authority, row in memory.robots.items():
+            robots.restore(authority, row)
+    return robots
+
+
+def _cost(entry: RobotsEntry) -> int:
+    return ENTRY_COST + (0 if entry.robots is None else len(entry.robots.rules))

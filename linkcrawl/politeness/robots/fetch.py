@@ -1,0 +1,164 @@
+"""The fetching of one robots.txt (RFC 9309, 2.3.1), a request at a time. Pure: the caller sends what `Fetching.url`
+names through the gate of its host, like any request, and tells what came of it.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from enum import StrEnum
+
+from attrs import evolve, frozen
+
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.politeness.robots.parser import MAX_BYTES
+from linkcrawl.urls import Refused, join
+
+#: Redirects that are followed (RFC 9309, 2.3.1.2).
+MAX_REDIRECTS = 5
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ABSENT = frozenset({404, 410})
+# Another connection may not meet them again.
+_ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
+# "Too many requests" under three numbers: says nothing of the file (Google's robots.txt specification, for 429).
+_THROTTLED = frozenset({420, 429, 430})
+
+#: Failures of the first request that the links of that authority would meet themselves: they get these as their own
+#: reason. Any other failure closes the authority as `robots_unreachable`.
+LINKS_OWN = frozenset(
+    {
+        Failure.DNS_NOT_FOUND,
+        Failure.DNS_TROUBLE,
+        Failure.REFUSED,
+        Failure.UNREACHABLE,
+        Failure.FORBIDDEN_ADDRESS,
+        Failure.FORBIDDEN_PORT,
+        *(failure for failure in Failure if failure.is_tls),
+    }
+)
+
+
+class RobotsAvailability(StrEnum):
+    """How a robots.txt stands after its fetch."""
+
+    FOUND = "found"  # its body says what is allowed
+    UNAVAILABLE = "unavailable"  # there is none: everything is allowed (2.3.1.3)
+    UNREACHABLE = "unreachable"  # it can't be had now: nothing is allowed (2.3.1.4)
+
+
+@frozen(kw_only=True)
+class Fetching:
+    """A fetch under way: `url` is what to ask next, by GET. `asked`: the URLs before it. `retried`: an answer
+    was broken off, and asked for again."""
+
+    authority: str
+    url: str
+    asked: tuple[str, ...] = ()
+    retried: bool = False
+
+
+@frozen(kw_only=True)
+class Fetched:
+    """What came of a fetch, for the first authority only, however far redirects led.
+
+    `body` is empty unless the file was found. `failure`: set where the links of the authority would meet the same
+    (see LINKS_OWN). `absent`: the server says that there is no such file. `note`: one line on why it stands so, for
+    logs, `explain` and records. `max_age`: seconds that Cache-Control lets it live, None where it doesn't say.
+    """
+
+    authority: str
+    standing: RobotsAvailability
+    note: str
+    body: bytes = b""
+    failure: Failure | None = None
+    absent: bool = False
+    max_age: float | None = None
+
+
+def begin(authority: str) -> Fetching:
+    """The fetch of an authority's (`scheme://host[:port]`) robots.txt."""
+    return Fetching(authority=authority, url=f"{authority}/robots.txt")
+
+
+def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = False) -> Fetching | Fetched:
+    """What follows from the outcome of the request for `state.url`; `body` is needed of 2xx answers only, and no more
+    of it than MAX_BYTES. `cut`: the body broke off before its end.
+
+    A file that broke off is as one that could not be had, for what is missing may forbid (Google's robots.txt
+    specification: interrupted connections and chunking errors are server errors). An accident gets one fresh try.
+    """
+    status = outcome.status
+    cut = cut and status is not None and 200 <= status < 300
+    if (cut or outcome.failure in _ACCIDENTS) and not state.retried:
+        return evolve(state, retried=True)
+    if status is None:
+        return _failed(state, outcome)
+    if status in _REDIRECTS:
+        return _redirected(state, outcome)
+    answer = f"{state.url} answered {status}"
+    if cut:
+        return _ended(state, RobotsAvailability.UNREACHABLE, f"{answer}, but broke off before its end, twice")
+    if 200 <= status < 300:
+        return _found(state, outcome, body, answer)
+    if status in _THROTTLED or status >= 500:
+        return _ended(state, RobotsAvailability.UNREACHABLE, answer)
+    return evolve(_ended(state, RobotsAvailability.UNAVAILABLE, answer, _max_age(outcome)), absent=status in _ABSENT)
+
+
+def _ended(state: Fetching, standing: RobotsAvailability, note: str, max_age: float | None = None) -> Fetched:
+    return Fetched(authority=state.authority, standing=standing, note=note, max_age=max_age)
+
+
+def _failed(state: Fetching, outcome: Outcome) -> Fetched:
+    failure = outcome.failure
+    note = outcome.error or f"{state.url}: {failure}"
+    if state.asked and failure in (Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT):
+        return _ended(state, RobotsAvailability.UNAVAILABLE, note)  # like a redirect to nowhere: will never be had
+    own = failure if failure in LINKS_OWN and not state.asked else None
+    return evolve(_ended(state, RobotsAvailability.UNREACHABLE, note), failure=own)
+
+
+def _redirected(state: Fetching, outcome: Outcome) -> Fetching | Fetched:
+    """The next request; or the end where there is none: such a file is unavailable, as the RFC has it for the sixth
+    redirect."""
+    asked = (*state.asked, state.url)
+    target = join(state.url, outcome.headers.get("location", ""))
+    if isinstance(target, Refused):
+        return _ended(state, RobotsAvailability.UNAVAILABLE, f"{state.url} redirects to nowhere: {target.error}")
+    if target.url in asked:
+        return _ended(state, RobotsAvailability.UNAVAILABLE, f"{state.url} redirects in a loop")
+    if len(asked) > MAX_REDIRECTS:
+        return _ended(state, RobotsAvailability.UNAVAILABLE, f"{asked[0]} redirects more than {MAX_REDIRECTS} times")
+    return evolve(state, url=target.url, asked=asked)
+
+
+def _found(state: Fetching, outcome: Outcome, body: bytes, answer: str) -> Fetched:
+    coding = outcome.headers.get("content-encoding", "").strip().lower()
+    plain = _decoded(body, coding)
+    if plain is None:
+        return _ended(
+            state, RobotsAvailability.UNREACHABLE, f"{answer}, but its Content-Encoding {coding[:40]!r} can't be read"
+        )
+    return evolve(_ended(state, RobotsAvailability.FOUND, answer, _max_age(outcome)), body=plain)
+
+
+def _decoded(body: bytes, coding: str) -> bytes | None:
+    """The body, unpacked up to MAX_BYTES where a server packs what it was asked not to; None where that fails."""
+    if coding in ("", "identity"):
+        return body
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        return None
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MAX_BYTES)
+    except zlib.error:
+        return None
+
+
+def _max_age(outcome: Outcome) -> float | None:
+    """RFC 9111, 5.2.2: seconds by Cache-Control; 0 where nothing may be kept."""
+    directives = outcome.headers.get("cache-control", "").lower()
+    if re.search(r"(^|[\s,])no-(store|cache)\s*(,|$)", directives):
+        return 0.0
+    found = re.search(r'(^|[\s,])max-age="?([0-9]{1,12})', directives)
+    return float(found[2]) if found else None

@@ -1,0 +1,121 @@
+"""The claim of one crawl on a MongoDB store: a lease by the server's clock that its holder keeps renewing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+from uuid import uuid4
+
+from pymongo import ReturnDocument
+from pymongo.collection import Collection
+from pymongo.errors import DuplicateKeyError, PyMongoError
+
+from linkcrawl.errors import StoreBusy, StoreLost
+from linkcrawl.stores.process_identity import is_alive, this_process
+
+#: Seconds that a claim outlives its last renewal: so long a killed crawl keeps others on other machines waiting.
+LEASE = 15.0
+#: Seconds between two looks at a claim that may be a dead crawl's.
+LOOK = 0.25
+
+
+class Claim:
+    """Held from `take` until `release`. Times are the server's ($$NOW): the clocks of crawlers don't matter.
+
+    Who finds it taken watches it: a living holder on this machine is seen at once, one elsewhere when it renews, and
+    a dead one's claim lapses. A crawl that could not renew in time loses it once another has taken it, for good:
+    what it remembers of hosts is no longer so.
+    """
+
+    def __init__(self, meta: Collection[dict[str, Any]], where: str, lease: float = LEASE):
+        self._meta = meta
+        self._where = where
+        self._lease = lease
+        self._me = {**this_process(), "id": uuid4().hex}
+        self._is_shared = False
+        self._renewed = 0.0
+        self._lost: str | None = None
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether this crawl has taken the claim (and may have lost it since: see `check`)."""
+        return self._thread is not None
+
+    def take(self, shared: str | None = None) -> None:
+        """Raises StoreBusy, within the lease's length, where another crawl has it; PyMongoError. `shared`: the name of
+        a cluster, all of whose workers have the claim together, for as long as one of them renews it."""
+        if self._thread is not None:
+            return
+        if shared is not None:
+            # no process stands for the cluster: its end is nobody's to see
+            self._me |= {"id": shared, "machine": None, "started": None}
+            self._is_shared = True
+        deadline = time.monotonic() + self._lease + 1
+        first = holder = self._renew()
+        while holder["id"] != self._me["id"]:
+            renewed = holder["until"] != first["until"]
+            if renewed or is_alive(holder) or time.monotonic() > deadline:
+                raise StoreBusy(f"LINKCRAWL_STORE: {self._held_by(holder)}: wait for its end, or stop it")
+            time.sleep(LOOK)
+            holder = self._renew(instead_of=holder["id"] if is_alive(holder) is False else None)
+        self._thread = threading.Thread(target=self._keep, name="store-claim", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raises StoreLost where another crawl has taken the store meanwhile; PyMongoError."""
+        if self._lost is None and time.monotonic() - self._renewed > self._lease * 2 / 3:
+            self._renew_or_lose()  # the machine slept, or the server was away
+        if self._lost is not None:
+            raise StoreLost(f"{self._where}: the claim was not renewed in time and is lost: {self._lost}")
+
+    def release(self) -> None:
+        """Let others have it at once; what can't be said lapses."""
+        if self._thread is None:
+            return
+        self._ending.set()
+        self._thread.join()
+        self._thread = None
+        if not self._is_shared:  # else it lapses with its last holder
+            self._meta.delete_one({"_id": "claim", "id": self._me["id"]})
+
+    def _keep(self) -> None:
+        while self._lost is None and not self._ending.wait(self._lease / 3):
+            try:
+                self._renew_or_lose()
+            except PyMongoError:
+                continue  # nobody else can reach the server either, or `check` will see
+
+    def _renew_or_lose(self) -> None:
+        holder = self._renew()
+        if holder["id"] != self._me["id"]:
+            self._lost = self._held_by(holder)
+
+    def _renew(self, instead_of: str | None = None) -> dict[str, Any]:
+        """Take or renew the claim where it is free, lapsed, ours, or `instead_of`'s, whose process is dead; who has
+        it now. One atomic update."""
+        before = time.monotonic()
+        free = [
+            {"$in": ["$id", [self._me["id"], instead_of]]},
+            {"$lte": ["$until", "$$NOW"]},  # a missing one is less than any date
+        ]
+        mine = {"$mergeObjects": [{"$literal": self._me}, {"_id": "claim", "until": self._end()}]}
+        update = [{"$replaceWith": {"$cond": [{"$or": free}, mine, "$$ROOT"]}}]
+        try:
+            holder = self._meta.find_one_and_update(
+                {"_id": "claim"}, update, upsert=True, return_document=ReturnDocument.AFTER
+            )
+        except DuplicateKeyError:  # another has made the document just now
+            return self._renew(instead_of)
+        assert holder is not None  # as it is made where there was none
+        if holder["id"] == self._me["id"]:
+            self._renewed = before
+        return holder
+
+    def _end(self) -> dict[str, Any]:
+        return {"$add": ["$$NOW", int(self._lease * 1000)]}
+
+    def _held_by(self, holder: dict[str, Any]) -> str:
+        return f"another crawl (process {holder['pid']} on {holder['host']}) holds this store ({self._where})"

@@ -1,0 +1,236 @@
+"""The documents of the MongoDB store, made of the program's data and back. docs/mongodb.md describes them to others.
+
+Times are BSON dates, which hold whole milliseconds: moments are rounded as exports round them. Text of strangers only
+ever stands in values, never in field names; objects of unknown shape are kept as JSON text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from bson import encode
+from bson.datetime_ms import DatetimeMS
+
+from linkcrawl.items import RECORD_FIELDS, Act, Category, DueLink, Finished, HostMemory, LinkState, Order, Record
+from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
+from linkcrawl.stores.rows import (
+    LEAST,
+    MOST,
+    from_json,
+    optional_text,
+    record_document,
+    record_of,
+    state_document,
+    state_of,
+    text,
+    to_json,
+    whole,
+)
+
+Document = dict[str, Any]
+
+#: Bytes from which a record's hops are shortened, and characters that each text of theirs then keeps: a document
+#: holds 16 MiB, and a URL of a megabyte may come back in every hop.
+LARGE_RECORD, SHORT_TEXT = 8 * 1024 * 1024, 10_000
+
+#: Fields of the latest record that a link's document repeats as `last`.
+_LAST = frozenset(RECORD_FIELDS) - {"url", "collections", "expected_mime", "hops", "next_check_at"}
+
+_MENTION = ("collection", "record", "expected_mime", "provider", "resource_type")
+
+
+def date(moment: float) -> DatetimeMS:
+    """A moment (Unix seconds) as a BSON date: the nearest millisecond."""
+    return _date(round(moment * 1000) if math.isfinite(moment) else moment)
+
+
+def first_from(moment: float) -> DatetimeMS:
+    """The first date that is not before the moment. (A moment of whole milliseconds may come as a hair more.)"""
+    return _date(math.ceil(moment * 1000 - 0.01) if math.isfinite(moment) else moment)
+
+
+def last_until(moment: float) -> DatetimeMS:
+    """The last date that is not after the moment."""
+    return _date(math.floor(moment * 1000 + 0.01) if math.isfinite(moment) else moment)
+
+
+def _date(milliseconds: float) -> DatetimeMS:
+    return DatetimeMS(int(min(MOST, max(LEAST, milliseconds))))
+
+
+def moment_of(value: DatetimeMS) -> float:
+    """A BSON date as Unix seconds."""
+    return int(value) / 1000
+
+
+def _optional_date(moment: float | None) -> DatetimeMS | None:
+    return None if moment is None else date(moment)
+
+
+def _optional_moment(value: DatetimeMS | None) -> float | None:
+    return None if value is None else moment_of(value)
+
+
+def mention(entry: LinkEntry) -> Document:
+    """An entry as an item of a batch: its link (with one collection and provider at most) and its proxy."""
+    seed = entry.seed
+    link_id = entry.key.hex()
+    fields = {name: optional_text(getattr(seed, name) or None) for name in _MENTION}
+    identity = to_json([link_id, *fields.values()]).encode()
+    return {
+        "link": {
+            "_id": link_id,
+            "url": text(entry.url),
+            "host": text(entry.host),
+            "priority": whole(seed.priority),
+            "expected_mime": fields["expected_mime"],
+            "collections": [fields["collection"]] if fields["collection"] else [],
+            "providers": [fields["provider"]] if fields["provider"] else [],
+        },
+        "proxy": {
+            "_id": blake2b(identity, digest_size=16).digest(),
+            "link": link_id,
+            **fields,
+            "extra": to_json(dict(seed.extra)) if seed.extra else None,
+        },
+    }
+
+
+def new_link(link: Mapping[str, Any]) -> Document:
+    """The link of a mention as the document of a link that was never checked."""
+    return {**link, "next_check_at": date(NEVER), "last": None, "state": _state_document(LinkState())}
+
+
+def check(finished: Finished) -> Document:
+    """A finished check as an item of a batch: its record, the state that its link goes on with, and when the latest
+    record was checked that the check was begun on."""
+    record = finished.record
+    checked_at = date(record.checked_at)
+    document = record_document(record)
+    document |= {"checked_at": checked_at, "next_check_at": date(record.next_check_at)}
+    document["hops"] = [_hop(hop) for hop in document["hops"]]
+    document = {
+        "_id": _record_id(finished, checked_at),
+        "link": record.link_id,
+        "url": text(record.url),
+        **document,
+    }
+    if len(encode(document)) > LARGE_RECORD:
+        document["hops"] = [_shortened(hop) for hop in document["hops"]]
+    before = None if finished.of is None else _optional_date(finished.of.last_checked_at)
+    return {"record": document, "state": _state_document(finished.state), "before": before}
+
+
+def _record_id(finished: Finished, checked_at: DatetimeMS) -> str:
+    """The same for every check that was begun on the same latest record of a link: MongoDB takes one of them."""
+    link = finished.of
+    if link is None:
+        return f"{finished.record.link_id}:{int(checked_at)}"
+    before = "never" if link.last_checked_at is None else int(date(link.last_checked_at))
+    return f"{link.id}:after:{before}"
+
+
+def _hop(hop: Document) -> Document:
+    numbers: Document = {name: whole(hop[name]) for name in ("status", "duration_ms") if name in hop}
+    return {**hop, **numbers, "at": date(hop["at"])}
+
+
+def _shortened(hop: Document) -> Document:
+    return {name: value[:SHORT_TEXT] if isinstance(value, str) else value for name, value in hop.items()}
+
+
+def moved(item: Mapping[str, Any]) -> Document:
+    """What a check sets in its link's document."""
+    record = item["record"]
+    return {
+        "next_check_at": record["next_check_at"],
+        "last": {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}},
+        "state": item["state"],
+    }
+
+
+def _state_document(state: LinkState) -> Document:
+    return {**state_document(state), "hard_since": _optional_date(state.hard_since)}
+
+
+def record_from(document: Mapping[str, Any]) -> Record:
+    """The record of a document of `records`."""
+    times = {name: moment_of(document[name]) for name in ("checked_at", "next_check_at")}
+    hops = [{**hop, "at": moment_of(hop["at"])} for hop in document["hops"]]
+    return record_of(document["link"], document["url"], {**document, **times, "hops": hops})
+
+
+def due_link(document: Mapping[str, Any]) -> DueLink:
+    """The link of a document of `links`."""
+    state, last = document["state"], document["last"]
+    return DueLink(
+        id=document["_id"],
+        url=document["url"],
+        host=document["host"],
+        priority=document["priority"],
+        next_check_at=moment_of(document["next_check_at"]),
+        collections=tuple(sorted(document["collections"])),
+        providers=tuple(sorted(document["providers"])),
+        expected_mime=document["expected_mime"],
+        state=state_of({**state, "hard_since": _optional_moment(state["hard_since"])}),
+        last_category=None if last is None else Category(last["category"]),
+        last_checked_at=None if last is None else moment_of(last["checked_at"]),
+    )
+
+
+def proxy_of(document: Mapping[str, Any]) -> Proxy:
+    """The mention of a document of `proxies`."""
+    extra = document["extra"]
+    return Proxy(
+        **{name: document[name] for name in _MENTION},
+        extra={} if extra is None else from_json(extra),
+    )
+
+
+def host_document(memory: HostMemory) -> Document:
+    """A host's memory as a document of `hosts`."""
+    return {
+        "_id": text(memory.host),
+        "head_useless_since": _optional_date(memory.head_useless_since),
+        "last_end": _optional_date(memory.last_end),
+        "failing_since": _optional_date(memory.failing_since),
+        "pace": to_json(dict(memory.pace)),
+        "robots": to_json(dict(memory.robots)),
+    }
+
+
+def host_memory(document: Mapping[str, Any]) -> HostMemory:
+    """The memory that `host_document` made this of."""
+    return HostMemory(
+        host=document["_id"],
+        head_useless_since=_optional_moment(document["head_useless_since"]),
+        last_end=_optional_moment(document["last_end"]),
+        failing_since=_optional_moment(document["failing_since"]),
+        pace=from_json(document["pace"]),
+        robots=from_json(document["robots"]),
+    )
+
+
+def order_document(order: Order) -> Document:
+    """A person's order as a document of `orders`."""
+    return {
+        "_id": text(order.host),
+        "act": str(order.act),
+        "at": date(order.at),
+        "reason": text(order.reason),
+        "until": _optional_date(order.until),
+    }
+
+
+def order_of(document: Mapping[str, Any]) -> Order:
+    """The order that `order_document` made this of."""
+    return Order(
+        host=document["_id"],
+        act=Act(document["act"]),
+        at=moment_of(document["at"]),
+        reason=document["reason"],
+        until=_optional_moment(document["until"]),
+    )

@@ -1,0 +1,250 @@
+"""Questions to the MongoDB store: which links are due, records by time, sums. All by indexes (mongo_schema.INDEXES)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import frozen
+from bson.datetime_ms import DatetimeMS
+from bson.min_key import MinKey
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from linkcrawl.items import Category, DueLink, Record
+from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, StatusLine, Totals
+from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
+from linkcrawl.stores.rows import LEAST, glob, text
+
+#: Records read at a time. Each page is a question of its own, so that a slow reader keeps no cursor open.
+PAGE = 500
+
+_ANY_ID = {"_id": {"$gte": MinKey()}}
+_CHECKED = {"last.checked_at": {"$gte": DatetimeMS(LEAST)}}
+
+#: What follows the choice of links in the status table; docs/mongodb.md prints it.
+STATUS_TABLE: list[Document] = [
+    {
+        "$group": {
+            "_id": {"category": "$last.category", "status": "$last.status", "reason": "$last.reason"},
+            "count": {"$sum": 1},
+            "mean_ms": {"$avg": "$last.duration_ms"},
+            "max_ms": {"$max": "$last.duration_ms"},
+        }
+    },
+    {"$sort": {"count": -1, "_id.category": 1, "_id.reason": 1, "_id.status": 1}},
+]
+
+
+def matching_collections(database: Database[Document], pattern: str) -> list[str]:
+    """Names of the collections that fit a glob. Matched here: $regex would take a stranger's text for a pattern."""
+    fits = glob(pattern).fullmatch
+    return [found["_id"] for found in database["collections"].find() if fits(found["_id"])]
+
+
+def _conditions(database: Database[Document], now: float, narrow: LinkFilter) -> list[Document]:
+    """The links that a crawl takes."""
+    if narrow.recheck_before is None:
+        conditions: list[Document] = [{"next_check_at": {"$lte": last_until(now)}}]
+    else:
+        conditions = [{"last.checked_at": {"$not": {"$gte": first_from(narrow.recheck_before)}}}]
+    if narrow.collection is not None:
+        conditions.append({"collections": {"$in": matching_collections(database, narrow.collection)}})
+    return conditions
+
+
+def backlog(database: Database[Document], now: float, narrow: LinkFilter) -> list[HostBacklog]:
+    """See Store.backlog."""
+    links, fits = database["links"], glob("*" if narrow.host is None else narrow.host).fullmatch
+    hint = "by_due_time" if narrow.recheck_before is None else "by_last_check"
+    grouped = links.aggregate(
+        [
+            {"$match": {"$and": _conditions(database, now, narrow)}},
+            {"$group": {"_id": "$host", "due": {"$sum": 1}}},
+        ],
+        hint="by_collection" if narrow.collection is not None else hint,
+    )
+    return [HostBacklog(host=line["_id"], due=line["due"]) for line in grouped if fits(line["_id"])]
+
+
+def due(
+    database: Database[Document], host: str, now: float, limit: int, narrow: LinkFilter, after: DueLink | None
+) -> list[DueLink]:
+    """See Store.due. One or two seeks in the index for each priority that the host has, however many links it has."""
+    if narrow.host is not None and not glob(narrow.host).fullmatch(host):
+        return []
+    links = database["links"]
+    conditions = _conditions(database, now, narrow)
+    parts: list[Document] = [{}]
+    if after is None:
+        priority = _priority(links, host, {})
+    else:
+        priority, since = after.priority, date(after.next_check_at)
+        parts = [{"next_check_at": since, "_id": {"$gt": after.id}}, {"next_check_at": {"$gt": since}}]
+    found: list[Document] = []
+    while priority is not None:
+        of_host = {"host": {"$eq": host}, "priority": priority}
+        for part in parts:
+            chosen = links.find({"$and": [of_host, part, *conditions]}, hint="by_turn", batch_size=limit)
+            found += chosen.sort([("next_check_at", 1), ("_id", 1)]).limit(limit - len(found))
+            if len(found) >= limit:
+                return [due_link(document) for document in found]
+        priority, parts = _priority(links, host, {"priority": {"$lt": priority}}), [{}]
+    return [due_link(document) for document in found]
+
+
+def _priority(links: Collection[Document], host: str, below: Document) -> int | None:
+    """The host's highest priority, or the next below."""
+    fields = {"_id": 0, "priority": 1}
+    found = links.find_one({"host": {"$eq": host}, **below}, fields, sort=[("priority", -1)], hint="by_turn")
+    return None if found is None else found["priority"]
+
+
+# -- records ----------------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class _Moment:
+    """What was stored when a reader began: records numbered below `next`, but for those of batches that were being
+    written. A batch takes its numbers only after its document stands in `batches`, and keeps the document until all
+    of it is written: so of those numbered below `next` every batch is whole or hidden."""
+
+    next: int
+    hidden: frozenset[tuple[str, DatetimeMS]]
+
+    @classmethod
+    def of(cls, database: Database[Document]) -> _Moment:
+        counter = database["meta"].find_one({"_id": "records"})
+        fields = {"items.record._id": 1, "items.record.checked_at": 1}
+        writing = database["batches"].find({"kind": "finish"}, fields)
+        hidden = frozenset(_which(item["record"]) for batch in writing for item in batch["items"])
+        return cls(next=counter["next"] if counter else 0, hidden=hidden)
+
+
+def records(database: Database[Document], query: Query) -> Iterator[Record]:
+    """See Store.records."""
+    moment = _Moment.of(database)
+    names = None if query.collection is None else matching_collections(database, query.collection)
+    for page in _pages(database["records"], query, moment):
+        if names is not None:
+            page = _in_collections(database["links"], page, names)
+        if query.changed or not query.history:
+            page = _chosen(database["records"], page, query, moment)
+        yield from map(record_from, page)
+
+
+def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Iterator[list[Document]]:
+    """The records of a time range and category, in the order of time, then of storing."""
+    conditions: list[Document] = [_within(query.since, query.until), {"n": {"$lt": moment.next}}]
+    if query.category is not None:
+        conditions.append({"category": str(query.category)})
+    if query.redirected:
+        conditions.append({"redirects": {"$gt": 0}})
+    hint = "by_time" if query.category is None else "by_category"
+    order = [("checked_at", 1), ("n", 1)]
+    parts: list[Document] = [{}]
+    while parts:
+        page: list[Document] = []
+        for part in parts:
+            found = stored.find({"$and": [part, *conditions]}, hint=hint, batch_size=PAGE).sort(order)
+            page += found.limit(PAGE - len(page))
+            if len(page) == PAGE:
+                break
+        yield [document for document in page if _which(document) not in moment.hidden]
+        if len(page) < PAGE:
+            return
+        at, n = page[-1]["checked_at"], page[-1]["n"]
+        parts = [{"checked_at": at, "n": {"$gt": n}}, {"checked_at": {"$gt": at}}]
+
+
+def _which(record: Document) -> tuple[str, DatetimeMS]:
+    """Tells a stored record from one of the same link that was refused (Store.finish)."""
+    return record["_id"], record["checked_at"]
+
+
+def _within(since: float | None, until: float | None) -> Document:
+    """A half-open range of `checked_at`."""
+    bounds: Document = {"$gte": DatetimeMS(LEAST) if since is None else first_from(since)}
+    if until is not None:
+        bounds["$lt"] = first_from(until)
+    return {"checked_at": bounds}
+
+
+def _in_collections(links: Collection[Document], page: list[Document], names: list[str]) -> list[Document]:
+    chosen = {"_id": {"$in": list({document["link"] for document in page})}, "collections": {"$in": names}}
+    inside = {link["_id"] for link in links.find(chosen, {"_id": 1}, hint="_id_")}
+    return [document for document in page if document["link"] in inside]
+
+
+def _chosen(stored: Collection[Document], page: list[Document], query: Query, moment: _Moment) -> list[Document]:
+    """Those of a page that are their link's latest before `until` (unless history is wanted), and that differ from
+    the check before (if changes are wanted)."""
+    of_page = {"link": {"$in": list({document["link"] for document in page})}}
+    fields = {"link": 1, "checked_at": 1, "n": 1, "category": 1, "status": 1, "final_url": 1}
+    conditions = [of_page, _within(None, query.until), {"n": {"$lt": moment.next}}]
+    history: dict[str, list[Document]] = {}
+    for found in stored.find({"$and": conditions}, fields, hint="by_link").sort([("link", 1), ("checked_at", 1)]):
+        if _which(found) not in moment.hidden:
+            history.setdefault(found["link"], []).append(found)
+    return [document for document in page if _wanted(document, history.get(document["link"], []), query)]
+
+
+def _wanted(document: Document, history: list[Document], query: Query) -> bool:
+    place = next((place for place, found in enumerate(history) if found["_id"] == document["_id"]), None)
+    if place is None:
+        return False  # thinned out since the page was read
+    if not query.history and place != len(history) - 1:
+        return False
+    if not query.changed or place == 0:
+        return True
+    before = history[place - 1]
+    return any(before[name] != document[name] for name in ("category", "status", "final_url"))
+
+
+def latest(database: Database[Document], key: bytes) -> Record | None:
+    """See Store.latest."""
+    found = database["records"].find_one({"link": key.hex()}, sort=[("checked_at", -1)], hint="by_link")
+    return None if found is None else record_from(found)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------
+
+
+def books(database: Database[Document], now: float) -> Totals:
+    """See Store.books. Counted one after the other, links last: they only grow, so the sums hold meanwhile too."""
+    links = database["links"]
+    due_now = links.count_documents({"next_check_at": {"$lte": last_until(now)}}, hint="by_due_time")
+    checked = links.count_documents(_CHECKED, hint="by_last_check")
+    stored = database["records"].count_documents(_ANY_ID, hint="_id_")
+    proxies = database["proxies"].count_documents(_ANY_ID, hint="_id_")
+    total = links.count_documents(_ANY_ID, hint="_id_")
+    checked = min(checked, total)  # a link that moves on while it is counted may be counted twice
+    return Totals(
+        links=total,
+        proxies=proxies,
+        checked=checked,
+        never_checked=total - checked,
+        due=due_now,
+        later=total - due_now,
+        records=stored,
+    )
+
+
+def status_table(database: Database[Document], collection: str | None) -> list[StatusLine]:
+    """See Store.status_table. Over all links it reads an index alone."""
+    checked: Document = {"last.category": {"$gte": ""}}
+    if collection is not None:
+        checked["collections"] = {"$eq": text(collection)}
+    hint = "by_status" if collection is None else "by_collection"
+    grouped: Iterator[Any] = database["links"].aggregate([{"$match": checked}, *STATUS_TABLE], hint=hint)
+    return [
+        StatusLine(
+            category=Category(line["_id"]["category"]),
+            status=line["_id"]["status"],
+            reason=line["_id"]["reason"],
+            count=line["count"],
+            mean_ms=line["mean_ms"],
+            max_ms=line["max_ms"],
+        )
+        for line in grouped
+    ]

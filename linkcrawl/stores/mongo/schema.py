@@ -1,0 +1,254 @@
+"""The MongoDB store's database: how it is reached, what stands in it, and what its faults mean."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bson.codec_options import CodecOptions, DatetimeConversion
+from OpenSSL import SSL
+from pymongo import ASCENDING, DESCENDING, HASHED, IndexModel, MongoClient, ReadPreference, WriteConcern
+from pymongo.database import Database
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    DocumentTooLarge,
+    DuplicateKeyError,
+    InvalidName,
+    InvalidOperation,
+    InvalidURI,
+    OperationFailure,
+    PyMongoError,
+)
+
+from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.items import RECORD_FIELDS
+
+#: The layout that this program writes (the document `schema` of `meta`).
+VERSION = 1
+
+#: Milliseconds, each unless the URL says otherwise: to find a server that takes writes, to connect to it, and to
+#: wait for one answer, which is long enough for the largest aggregation and ends the wait for a server that hangs.
+TIMEOUTS = {"serverSelectionTimeoutMS": 5_000, "connectTimeoutMS": 5_000, "socketTimeoutMS": 60_000}
+
+#: Dates as whole milliseconds: exact, and without datetime's end in the year 9999.
+CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
+
+#: Databases that every server has for itself. What stands in `local` is on no other member of a replica set.
+SERVERS_OWN = frozenset({"admin", "config", "local"})
+
+#: All collections of a store; `collections` holds the names of those that links belong to.
+OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
+
+#: What a document must have to be ours, besides an `_id` of this BSON type: the server refuses those of other programs
+#: (docs/mongodb.md). `meta` holds various.
+REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "batches": ("binData", ("kind", "by", "items")),
+    "collections": ("string", ()),
+    "hosts": ("string", ("head_useless_since", "last_end", "failing_since", "pace", "robots")),
+    "links": ("string", ("url", "host", "priority", "next_check_at", "collections", "providers", "last", "state")),
+    "orders": ("string", ("act", "at", "reason", "until")),
+    "proxies": ("binData", ("link", "collection", "provider", "extra")),
+    "records": ("string", ("link", "n", *RECORD_FIELDS)),
+}
+
+#: Index names by what they answer. All questions of the store are asked with them (tests/contract/test_mongo_plans).
+INDEXES: dict[str, list[IndexModel]] = {
+    "links": [
+        IndexModel(
+            [("host", ASCENDING), ("priority", DESCENDING), ("next_check_at", ASCENDING), ("_id", ASCENDING)],
+            name="by_turn",
+        ),
+        IndexModel([("next_check_at", ASCENDING), ("host", ASCENDING)], name="by_due_time"),
+        IndexModel([("last.checked_at", ASCENDING), ("host", ASCENDING)], name="by_last_check"),
+        IndexModel([("collections", ASCENDING)], name="by_collection"),
+        IndexModel(
+            [
+                ("last.category", ASCENDING),
+                ("last.status", ASCENDING),
+                ("last.reason", ASCENDING),
+                ("last.duration_ms", ASCENDING),
+            ],
+            name="by_status",
+        ),
+        IndexModel([("url", HASHED)], name="by_url"),
+    ],
+    "proxies": [
+        IndexModel([("link", ASCENDING)], name="by_link"),
+        IndexModel([("collection", ASCENDING), ("record", ASCENDING)], name="by_collection"),
+    ],
+    "records": [
+        IndexModel([("link", ASCENDING), ("checked_at", ASCENDING)], name="by_link"),
+        IndexModel([("checked_at", ASCENDING), ("n", ASCENDING)], name="by_time"),
+        IndexModel([("category", ASCENDING), ("checked_at", ASCENDING), ("n", ASCENDING)], name="by_category"),
+        IndexModel([("collections", ASCENDING), ("checked_at", ASCENDING)], name="by_collection"),
+    ],
+}
+
+#: Server codes: this user may not do that; a collection of this name is there.
+NOT_AUTHORIZED, _IS_THERE = 13, 48
+#: Server codes that say that the program asked wrongly: BadValue, FailedToParse, TypeMismatch, InvalidBSON,
+#: unknown operators. Whatever else a server says is about its state.
+_WRONGLY_ASKED = frozenset({2, 9, 14, 22, 168, 15998, 16410, 40324})
+_PROGRAM_FAULTS = (InvalidOperation, InvalidName, DocumentTooLarge)
+
+#: What pymongo raises for a URL; the last two for files that its TLS options name.
+_UNUSABLE_URLS = (ConfigurationError, InvalidURI, InvalidName, OSError, SSL.Error)
+
+MAJORITY = WriteConcern(w="majority")
+#: For what must outlive a power failure at once; everything that is written after it becomes durable after it.
+DURABLE = WriteConcern(w="majority", j=True)
+
+
+def shown(url: str) -> str:
+    """The URL without user, password and options, for messages."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{re.sub(r'^.*@', '', rest.partition('?')[0])}"
+
+
+def one_line(fault: PyMongoError) -> str:
+    """What the server or the connection says, without the state of the whole deployment behind it."""
+    if isinstance(fault, BulkWriteError):
+        errors = [*fault.details.get("writeErrors", ()), *fault.details.get("writeConcernErrors", ())]
+        said = errors[0].get("errmsg", str(fault)) if errors else str(fault)
+    elif isinstance(fault, OperationFailure) and fault.details:
+        said = fault.details.get("errmsg", str(fault))
+    else:
+        said = re.split(r" \(configured timeouts|, Timeout: |, full error:", str(fault))[0]
+    said = re.sub(r"(not authorized on .* to execute command) \{ (\w+): .*", r"\1 \2", str(said), flags=re.DOTALL)
+    return " ".join(said.split())[:500]
+
+
+@contextmanager
+def faults(where: str) -> Iterator[None]:
+    """Turns what the server or the network is to blame for into StoreLost, on one line."""
+    try:
+        yield
+    except _PROGRAM_FAULTS:
+        raise
+    except PyMongoError as fault:
+        if isinstance(fault, OperationFailure) and fault.code in _WRONGLY_ASKED:
+            raise
+        raise StoreLost(f"{where}: {one_line(fault)}") from fault
+
+
+@contextmanager
+def refusals(where: str, setting: str) -> Iterator[None]:
+    """Turns every fault of opening into StoreError, on one line that names the setting."""
+    try:
+        yield
+    except PyMongoError as fault:
+        is_forbidden = isinstance(fault, OperationFailure) and fault.code == NOT_AUTHORIZED
+        would_work = "; a user with the role readWrite would work, and read for exports and reports"
+        raise StoreError(
+            f"{setting}: {where} can't be used: {one_line(fault)}{would_work if is_forbidden else ''}"
+        ) from fault
+
+
+def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB") -> MongoClient[dict[str, Any]]:
+    """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError, also for an option that
+    pymongo would only warn of: a misspelt `tls` must not go unnoticed."""
+    given = {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
+    timeouts = {name: value for name, value in TIMEOUTS.items() if name.lower() not in given}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
+    except (*_UNUSABLE_URLS, ValueError, TypeError, UserWarning) as fault:
+        said = " ".join(str(fault).split())
+        raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from fault
+
+
+def open_database(url: str, setting: str = "LINKCRAWL_STORE", *, make: bool = True) -> Database[dict[str, Any]]:
+    """The database of a URL `mongodb://HOST:PORT/DB?options`, reached and up to date; close its client in the end.
+    Unless `make`, one that holds no store yet is refused: a misspelt name must not pass for an empty store; and a user
+    who may only read is welcome.
+
+    Everything is read from the primary: a link that a secondary still thinks due would be checked twice. Raises
+    StoreError.
+    """
+    client = client_of(url, setting)
+    try:
+        with refusals(shown(url), setting):
+            database = _database(client, url, setting)
+            if not make and database["meta"].find_one({"_id": "schema"}) is None:
+                raise StoreError(f"{setting}: there is no store {shown(url)} yet; `scrapy seed` or a crawl makes one")
+            _prepare(database, shown(url), setting, make)
+        return database
+    except BaseException:
+        client.close()
+        raise
+
+
+def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Database[dict[str, Any]]:
+    server, _, path = shown(url).partition("://")[2].partition("/")
+    if not path or "." in path:  # pymongo takes what follows a dot for a collection
+        raise StoreError(
+            f"{setting}: {shown(url)} {'names no database' if not path else 'has a dot in the name of its database'}; "
+            f"mongodb://{server}/linkcrawl would work"
+        )
+    if path in SERVERS_OWN:
+        raise StoreError(
+            f"{setting}: {shown(url)} names a database of the server's own; mongodb://{server}/linkcrawl would work, "
+            f"with ?authSource={path} where users are kept there"
+        )
+    named = client.get_default_database()
+    return named.with_options(codec_options=CODEC, read_preference=ReadPreference.PRIMARY, write_concern=MAJORITY)
+
+
+def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make: bool) -> None:
+    """Refuse what isn't ours, mark what is new, and make the indexes. Several processes may do so at once."""
+    meta = database["meta"]
+    schema = meta.find_one({"_id": "schema"})
+    if schema is None:
+        foreign = sorted(OURS.intersection(_filled(database)))
+        if foreign:
+            raise StoreError(
+                f"{setting}: {where} holds a collection {foreign[0]!r} of another program; another database would work"
+            )
+        try:
+            meta.with_options(write_concern=DURABLE).insert_one({"_id": "schema", "version": VERSION})
+        except DuplicateKeyError:
+            schema = meta.find_one({"_id": "schema"})
+    if schema is not None and schema["version"] > VERSION:
+        raise StoreError(
+            f"{setting}: {where} has version {schema['version']}, made by a newer linkcrawl; this one knows versions "
+            f"up to {VERSION}: upgrade linkcrawl, or name another database"
+        )
+    if make:
+        _make_collections(database)
+    for name, indexes in INDEXES.items():
+        with unless_read_only(make):
+            database[name].create_indexes(indexes)
+
+
+@contextmanager
+def unless_read_only(must: bool) -> Iterator[None]:
+    """Around a write that a command which only reads makes where it may: unless it `must`, it may be forbidden."""
+    try:
+        yield
+    except OperationFailure as fault:
+        if must or fault.code != NOT_AUTHORIZED:
+            raise
+
+
+def _make_collections(database: Database[dict[str, Any]]) -> None:
+    for name in REQUIRED.keys() - set(database.list_collection_names()):
+        kind, fields = REQUIRED[name]
+        schema = {"required": ["_id", *fields], "properties": {"_id": {"bsonType": kind}}}
+        try:
+            database.create_collection(name, check_exists=False, validator={"$jsonSchema": schema})
+        except OperationFailure as fault:
+            if fault.code != _IS_THERE:  # else another process has just made it
+                raise
+
+
+def _filled(database: Database[dict[str, Any]]) -> list[str]:
+    names = database.list_collection_names()
+    if "meta" in names and database["meta"].find_one({"_id": "schema"}) is not None:
+        return []  # another process has just made the store
+    return [name for name in names if database[name].find_one({}, {"_id": 1}) is not None]

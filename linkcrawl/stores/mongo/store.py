@@ -1,0 +1,204 @@
+"""The store in a MongoDB database: for large installations, and for other programs that read along (docs/mongodb.md).
+
+A standalone server is enough; a replica set is used as one. Writes wait for the majority of its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pymongo
+from pymongo.database import Database
+from pymongo.errors import PyMongoError
+
+from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record
+from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, StatusLine, Totals
+from linkcrawl.stores.mongo import reading
+from linkcrawl.stores.mongo.claim import Claim
+from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
+from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, shown, unless_read_only
+from linkcrawl.stores.mongo.summary import summary
+from linkcrawl.stores.mongo.writing import Writer, thin
+from linkcrawl.stores.rows import text
+from linkcrawl.stores.summary import Summary
+
+#: Seconds for what reads all records, instead of the URL's `socketTimeoutMS`.
+PATIENT = 3600.0
+
+
+class MongoStore:
+    """The store contract (linkcrawl.stores.Store) on one database. Every call may be repeated after StoreLost."""
+
+    def __init__(self, where: str, database: Database[Document]):
+        self._where = where
+        self._database = database
+        self._writer = Writer(database)
+        self._meta = database["meta"].with_options(write_concern=DURABLE)
+        self._claim = Claim(self._meta, where)
+        self._before_was_clean: bool | None = None
+        self._is_shared = False
+
+    @classmethod
+    def open(cls, url: str, *, make: bool = True) -> MongoStore:
+        """The store of a URL `mongodb://HOST:PORT/DB?options` or `mongodb+srv://…`, made where there is none unless
+        `make` is false. Raises StoreError, and StoreLost where a batch that a dead process left can't be written to
+        its end."""
+        store = cls(shown(url), open_database(url, make=make))
+        try:
+            with faults(store._where), unless_read_only(make):
+                store._writer.complete_abandoned()
+        except BaseException:
+            store._database.client.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        try:
+            self._claim.release()
+        except PyMongoError:
+            pass  # the claim lapses by itself
+        finally:
+            self._database.client.close()
+
+    # -- one crawl at a time ------------------------------------------------------------------------------------
+
+    def claim(self, shared: str | None = None) -> None:
+        if self._before_was_clean is not None:
+            return
+        with faults(self._where):
+            self._claim.take(shared)
+            self._is_shared = shared is not None
+            self._before_was_clean = self._read_clean()
+            self._write_clean(False)
+
+    def was_clean(self) -> bool:
+        with faults(self._where):
+            return self._read_clean() if self._before_was_clean is None else self._before_was_clean
+
+    def mark_clean(self) -> None:
+        if self._is_shared:
+            return  # other workers may be at it, or may have died
+        with faults(self._where):
+            self._write_clean(True)
+
+    def _read_clean(self) -> bool:
+        found = self._meta.find_one({"_id": "clean"})
+        return found is None or bool(found["value"])
+
+    def _write_clean(self, clean: bool) -> None:
+        self._meta.update_one({"_id": "clean"}, {"$set": {"value": clean}}, upsert=True)
+
+    def _check_claim(self) -> None:
+        """A crawl that has lost its claim gets nothing more to do."""
+        if self._claim.taken:
+            self._claim.check()
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+        with faults(self._where):
+            return self._writer.add(entries)
+
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
+        with faults(self._where):
+            self._check_claim()
+            return self._writer.finish(finished)
+
+    def remember(self, memories: Iterable[HostMemory]) -> None:
+        with faults(self._where):
+            self._check_claim()
+            self._writer.remember(memories)
+
+    def give_order(self, order: Order) -> None:
+        with faults(self._where):
+            self._writer.give_order(order)
+
+    def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
+        with faults(self._where):
+            self._check_claim()
+            return self._writer.withdraw(link_ids, since, reason, error, now)
+
+    def thin(self, since: float, until: float) -> int:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            self._check_claim()
+            return thin(self._database["records"], since, until)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def backlog(self, now: float, narrow: LinkFilter = LinkFilter()) -> list[HostBacklog]:
+        with faults(self._where):
+            self._check_claim()
+            return reading.backlog(self._database, now, narrow)
+
+    def due(
+        self, host: str, now: float, limit: int, narrow: LinkFilter = LinkFilter(), after: DueLink | None = None
+    ) -> list[DueLink]:
+        with faults(self._where):
+            self._check_claim()
+            return reading.due(self._database, text(host), now, limit, narrow, after)
+
+    def next_due_at(self, now: float) -> float | None:
+        later = {"next_check_at": {"$gt": last_until(now)}}
+        with faults(self._where):
+            found = self._database["links"].find_one(
+                later, {"_id": 0, "next_check_at": 1}, sort=[("next_check_at", 1)], hint="by_due_time"
+            )
+        return None if found is None else moment_of(found["next_check_at"])
+
+    def revision(self) -> int:
+        with faults(self._where):
+            return self._database["links"].estimated_document_count()  # links are never deleted
+
+    def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
+        """All at once: it must be of one moment, and who asks keeps it all in memory anyway."""
+        wanted = {} if names is None else {"_id": {"$in": [text(name) for name in names]}}
+        with faults(self._where):
+            documents = list(self._database["hosts"].find(wanted, sort=[("_id", 1)]))
+        return map(host_memory, documents)
+
+    def orders(self) -> dict[str, Order]:
+        with faults(self._where):
+            return {found["_id"]: order_of(found) for found in self._database["orders"].find()}
+
+    def summary(self, now: float, top: int = 100) -> Summary:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return summary(self._database, now, top)
+
+    def records(self, query: Query = Query()) -> Iterator[Record]:
+        with faults(self._where):
+            yield from reading.records(self._database, query)
+
+    def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
+        found: dict[int | str, list[Proxy]] = {link_id: [] for link_id in link_ids}
+        with faults(self._where):
+            for document in self._database["proxies"].find({"link": {"$in": list(link_ids)}}):
+                found[document["link"]].append(proxy_of(document))
+        return {link_id: sorted(mentions, key=_place) for link_id, mentions in found.items()}
+
+    def link(self, key: bytes) -> DueLink | None:
+        with faults(self._where):
+            found = self._database["links"].find_one({"_id": {"$eq": key.hex()}})
+        return None if found is None else due_link(found)
+
+    def latest(self, key: bytes) -> Record | None:
+        with faults(self._where):
+            return reading.latest(self._database, key)
+
+    def books(self, now: float) -> Totals:
+        with faults(self._where):
+            return reading.books(self._database, now)
+
+    def status_table(self, collection: str | None = None) -> list[StatusLine]:
+        with faults(self._where):
+            return reading.status_table(self._database, collection)
+
+    def collections(self) -> list[str]:
+        with faults(self._where):
+            return [found["_id"] for found in self._database["collections"].find(sort=[("_id", 1)])]
+
+
+def _place(proxy: Proxy) -> tuple[str, ...]:
+    return tuple(
+        value or ""
+        for value in (proxy.collection, proxy.record, proxy.provider, proxy.resource_type, proxy.expected_mime)
+    )

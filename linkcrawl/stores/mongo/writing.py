@@ -1,0 +1,292 @@
+"""Writing to the MongoDB store: batches, all or nothing, on a server that has transactions only as a replica set.
+
+A batch is first kept whole as one document of `batches`, which is atomic and durable; then its parts are written where
+they belong, by writes that may be repeated without harm; then the document is deleted. A process that dies before
+the first step has written nothing; one that dies later leaves the document, and the next `open` writes the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from itertools import islice
+from typing import Any
+
+from bson import encode
+from pymongo import DeleteMany, ReplaceOne, ReturnDocument, UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import BulkWriteError
+
+from linkcrawl.items import Category, Finished, HostMemory, Order
+from linkcrawl.stores.contract import AddCounts, LinkEntry
+from linkcrawl.stores.mongo.documents import (
+    Document,
+    check,
+    date,
+    first_from,
+    host_document,
+    mention,
+    moved,
+    new_link,
+    order_document,
+)
+from linkcrawl.stores.mongo.mentions import changes, merge
+from linkcrawl.stores.mongo.schema import DURABLE
+from linkcrawl.stores.process_identity import is_alive, this_process
+from linkcrawl.stores.rows import text
+
+#: Bytes of a batch's document; MongoDB's limit is 16 MiB. A larger batch becomes several, each all or nothing.
+LARGEST_BATCH = 12 * 1024 * 1024
+#: Seconds after which a batch whose process can't be seen from here is taken for abandoned. Finishing one that is
+#: not does no harm but to the count of what was new.
+ABANDONED = 60
+#: Collection names known to be stored; when full it starts anew.
+REMEMBERED = 100_000
+
+#: Links whose old records are removed by one command.
+DELETED_AT_ONCE = 1000
+
+_DUPLICATE_KEY = 11000
+
+#: What tells an item of a batch from others of its kind.
+_ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
+    "add": lambda item: item["proxy"]["_id"],
+    "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
+    "withdraw": lambda item: item["record"].encode(),
+}
+
+
+class Writer:
+    """Writes batches. Every method raises PyMongoError."""
+
+    def __init__(self, database: Database[Document]):
+        self._links = database["links"]
+        self._proxies = database["proxies"]
+        self._records = database["records"]
+        self._hosts = database["hosts"]
+        self._orders = database["orders"].with_options(write_concern=DURABLE)
+        self._collections = database["collections"]
+        self._meta = database["meta"]
+        self._batches = database["batches"].with_options(write_concern=DURABLE)
+        self._me = this_process()
+        self._known_collections: set[str] = set()
+        self._begun: Document | None = None
+        self._refused: set[int | str] = set()
+        self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw}
+
+    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+        """See Store.add."""
+        taken = self._write_batch("add", [mention(entry) for entry in entries])
+        return AddCounts(new=taken.new, known=len(entries) - taken.new, proxies=taken.proxies)
+
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
+        """See Store.finish. Raises LookupError, and stores nothing, for a link that isn't there."""
+        items: dict[str, Document] = {}
+        for item in map(check, finished):
+            items.setdefault(item["record"]["_id"], item)
+        self._refuse_unknown_links({item["record"]["link"] for item in items.values()})
+        self._refused.clear()
+        self._write_batch("finish", list(items.values()))
+        return frozenset(self._refused)
+
+    def remember(self, memories: Iterable[HostMemory]) -> None:
+        """See Store.remember."""
+        documents = map(host_document, memories)
+        writes = [ReplaceOne({"_id": {"$eq": host["_id"]}}, host, upsert=True) for host in documents]
+        if writes:
+            self._hosts.bulk_write(writes, ordered=False)
+
+    def give_order(self, order: Order) -> None:
+        """See Store.give_order."""
+        document = order_document(order)
+        self._orders.replace_one({"_id": {"$eq": document["_id"]}}, document, upsert=True)
+
+    def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
+        """See Store.withdraw."""
+        spoilt = {"last.checked_at": {"$gte": first_from(since)}, "last.reason": {"$ne": reason}}
+        found = self._links.find({"_id": {"$in": list(link_ids)}, **spoilt}, {"last.record": 1})
+        said = {"category": str(Category.UNDETERMINED), "reason": reason, "error": text(error), "confirmed": True}
+        items = [
+            {"record": link["last"]["record"], "link": link["_id"], "said": said, "next_check_at": date(now)}
+            for link in found
+        ]
+        self._write_batch("withdraw", items)
+        return len(items)
+
+    def complete_abandoned(self) -> None:
+        """Write the rest of batches whose process has died."""
+        too_old = {"$lt": ["$at", {"$subtract": ["$$NOW", ABANDONED * 1000]}]}
+        for found in list(self._batches.aggregate([{"$project": {"by": 1, "too_old": too_old}}])):
+            alive = is_alive(found["by"])
+            if alive is False or (alive is None and found["too_old"]):
+                batch = self._batches.find_one({"_id": found["_id"]})
+                if batch is not None:
+                    self._complete(batch)
+
+    def _write_batch(self, kind: str, items: list[Document]) -> AddCounts:
+        if len(items) > 1 and len(encode({"items": items})) > LARGEST_BATCH:
+            half = len(items) // 2
+            return self._write_batch(kind, items[:half]) + self._write_batch(kind, items[half:])
+        batch = {"_id": _batch_id(kind, items), "kind": kind, "by": self._me, "items": items}
+        if self._begun is not None and self._begun["_id"] != batch["_id"]:
+            self._run(self._begun)  # its call failed, and was not repeated as it was
+        return self._run(batch) if items else AddCounts()
+
+    def _run(self, batch: Document) -> AddCounts:
+        self._begun = batch
+        kept = {name: value for name, value in batch.items() if name != "_id"}
+        self._batches.update_one({"_id": batch["_id"]}, {"$set": kept, "$currentDate": {"at": True}}, upsert=True)
+        taken = self._complete(batch)
+        self._begun = None
+        return taken
+
+    def _complete(self, batch: Document) -> AddCounts:
+        taken = self._kinds[batch["kind"]](batch["items"])
+        self._batches.delete_one({"_id": batch["_id"]})
+        return taken
+
+    # -- links and proxies --------------------------------------------------------------------------------------
+
+    def _add(self, items: list[Document]) -> AddCounts:
+        links: dict[str, Document] = {}
+        for item in items:
+            merge(links, item["link"])
+        self._add_collections({name for link in links.values() for name in link["collections"]})
+        new = self._add_links(links)
+        proxies = {item["proxy"]["_id"]: item["proxy"] for item in reversed(items)}  # of equal ones the first
+        return AddCounts(new=new, proxies=self._insert_missing(self._proxies, proxies))
+
+    def _add_collections(self, names: set[str]) -> None:
+        unknown = names - self._known_collections
+        self._insert_missing(self._collections, {name: {"_id": name} for name in unknown})
+        if len(self._known_collections) >= REMEMBERED:
+            self._known_collections.clear()
+        self._known_collections |= unknown
+
+    def _add_links(self, links: dict[str, Document]) -> int:
+        """Insert the new ones, let known ones take in what is new; how many were new."""
+        fields = {"priority": 1, "expected_mime": 1, "collections": 1, "providers": 1}
+        known = {link["_id"]: link for link in self._links.find({"_id": {"$in": list(links)}}, fields)}
+        new = [new_link(link) for link_id, link in links.items() if link_id not in known]
+        overtaken = _insert(self._links, new)
+        updates = [
+            change
+            for link_id, link in links.items()
+            if link_id in overtaken or link_id in known
+            for change in changes(link, known.get(link_id))
+        ]
+        if updates:
+            self._links.bulk_write(updates, ordered=False)
+        return len(new) - len(overtaken)
+
+    def _insert_missing(self, collection: Collection[Document], documents: dict[Any, Document]) -> int:
+        """Insert those that aren't there; how many. (Asking first is cheaper than many duplicate key errors.)"""
+        there = {found["_id"] for found in collection.find({"_id": {"$in": list(documents)}}, {"_id": 1})}
+        missing = [document for document_id, document in documents.items() if document_id not in there]
+        return len(missing) - len(_insert(collection, missing))
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _refuse_unknown_links(self, link_ids: set[Any]) -> None:
+        there = {found["_id"] for found in self._links.find({"_id": {"$in": list(link_ids)}}, {"_id": 1})}
+        if absent := sorted(map(repr, link_ids - there)):
+            raise LookupError(f"a check has ended of link {absent[0]}, which is not in this store")
+
+    def _finish(self, items: list[Document]) -> AddCounts:
+        """Records first, then their links: a link that has moved on has its record. The numbers `n` are taken after
+        the batch's document was written, which is what lets a reader see whole batches only (mongo_reading)."""
+        counter = self._meta.find_one_and_update(
+            {"_id": "records"}, {"$inc": {"next": len(items)}}, upsert=True, return_document=ReturnDocument.AFTER
+        )
+        assert counter is not None  # as it is made where there was none
+        first = counter["next"] - len(items)
+        there = _insert(self._records, [item["record"] | {"n": first + place} for place, item in enumerate(items)])
+        overtaken = self._overtaken(items, there)
+        moves = [_move(item) for item in items if item["record"]["_id"] not in overtaken]
+        if moves:
+            self._links.bulk_write(moves, ordered=False)
+        return AddCounts()
+
+    def _overtaken(self, items: list[Document], there: set[Any]) -> set[Any]:
+        """Of records that were there already those of another check, which came first. Where that is still being
+        written its batch is completed, so that the link doesn't stay due meanwhile."""
+        if not there:
+            return there
+        stored = {found["_id"]: found["checked_at"] for found in self._records.find({"_id": {"$in": list(there)}})}
+        others = {
+            item["record"]["_id"]: item["record"]["link"]
+            for item in items
+            if stored.get(item["record"]["_id"], item["record"]["checked_at"]) != item["record"]["checked_at"]
+        }
+        self._refused |= set(others.values())
+        for batch in list(self._batches.find({"kind": "finish", "items.record._id": {"$in": list(others)}})):
+            first = [
+                item for item in batch["items"] if item["record"]["checked_at"] == stored.get(item["record"]["_id"])
+            ]
+            if first:
+                self._links.bulk_write([_move(item) for item in first], ordered=False)
+        return set(others)
+
+    def _withdraw(self, items: list[Document]) -> AddCounts:
+        """Records first, as in `_finish`; a link that has been checked again meanwhile stays as it is."""
+        records, links = [], []
+        for item in items:
+            due = {"next_check_at": item["next_check_at"]}
+            records.append(UpdateOne({"_id": item["record"]}, {"$set": item["said"] | due}))
+            last = {f"last.{name}": value for name, value in item["said"].items()}
+            links.append(UpdateOne({"_id": item["link"], "last.record": item["record"]}, {"$set": last | due}))
+        self._records.bulk_write(records, ordered=False)
+        self._links.bulk_write(links, ordered=False)
+        return AddCounts()
+
+
+def thin(records: Collection[Document], since: float, until: float) -> int:
+    """See Store.thin. Raises PyMongoError."""
+    stretch = {"$gte": first_from(since), "$lt": first_from(until)}
+    several = records.aggregate(
+        [
+            {"$match": {"checked_at": stretch}},
+            {"$group": {"_id": "$link", "last": {"$max": "$checked_at"}, "number": {"$sum": 1}}},
+            {"$match": {"number": {"$gt": 1}}},
+        ],
+        hint="by_time",
+        allowDiskUse=True,
+    )
+    removed = 0
+    while links := list(islice(several, DELETED_AT_ONCE)):
+        before_last = [{"link": link["_id"], "checked_at": stretch | {"$lt": link["last"]}} for link in links]
+        removed += records.bulk_write([DeleteMany(chosen) for chosen in before_last], ordered=False).deleted_count
+    return removed
+
+
+def _batch_id(kind: str, items: list[Document]) -> bytes:
+    """The same for the same batch tried again, so that the retry takes the place of the first try."""
+    digest = blake2b(kind.encode(), digest_size=16)
+    for item in items:
+        digest.update(_ITEM_IDS[kind](item))
+    return digest.digest()
+
+
+def _move(item: Document) -> UpdateOne:
+    """A link goes on with its check, unless it has a later one: a record that comes late moves nothing. (Where a clock
+    was put back, a later one may be the one that the check was begun on.)"""
+    record, last = item["record"], "last.checked_at"
+    either: list[Document] = [{last: {"$not": {"$gte": record["checked_at"]}}}]
+    if item.get("before") is not None:  # batches of older versions have none
+        either.append({last: item["before"]})
+    return UpdateOne({"_id": record["link"], "$or": either}, {"$set": moved(item)})
+
+
+def _insert(collection: Collection[Document], documents: Sequence[Document]) -> set[Any]:
+    """Insert what isn't there; the ids of what was there already."""
+    if not documents:
+        return set()
+    try:
+        collection.insert_many(documents, ordered=False)
+    except BulkWriteError as fault:
+        errors = fault.details["writeErrors"]
+        if fault.details["writeConcernErrors"] or any(error["code"] != _DUPLICATE_KEY for error in errors):
+            raise
+        return {error["op"]["_id"] for error in errors}
+    return set()

@@ -1,0 +1,47 @@
+"""The SQLite store's file on its way in: its path, which file it is, and the lock beside it that one crawl holds."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from linkcrawl.errors import StoreBusy, StoreError
+
+
+def path_of(url: str) -> str:
+    """The absolute path, symbolic links resolved, so that one file has one lock whatever name it goes by."""
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path or path.startswith(":memory:") or any(char in path for char in "?#\0"):
+        raise StoreError(
+            f"LINKCRAWL_STORE: {url!r} is not understood; sqlite:///relative.db or sqlite:////absolute.db would work"
+        )
+    return os.path.realpath(path)
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file it is that stands at a path; None where none does."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def hold(path: str) -> int:
+    """Hold the lock file for as long as this process lives; the number of the open file. Raises StoreError, and
+    StoreBusy where another process holds it. The file stays: removing it could free a lock that another holds."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as fault:
+        raise StoreError(f"LINKCRAWL_STORE: the lock file {path} can't be opened: {fault.strerror}") from fault
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        holder = os.read(lock, 32).decode("ascii", "replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreBusy(
+            f"LINKCRAWL_STORE: another crawl (process {holder}) holds this store ({path}): wait for its end, or stop it"
+        ) from fault
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock

@@ -1,0 +1,277 @@
+"""Questions to the SQLite store: which links are due, records by time, sums. All of it SELECTs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from linkcrawl.items import Category, DueLink, Record
+from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, StatusLine, Totals
+from linkcrawl.stores.rows import from_json, glob, record_of, state_of
+
+# Links in one of the collections whose ids a JSON list holds, for statements that go through many links …
+_IN_COLLECTIONS = (
+    "IN (SELECT link_id FROM link_collections WHERE collection_id IN (SELECT value FROM json_each(:collections)))"
+)
+# … and for those that look at few: the list of a collection's links may be millions long.
+_EACH_IN_COLLECTIONS = """EXISTS (
+    SELECT 1 FROM link_collections
+    WHERE link_id = links.id AND collection_id IN (SELECT value FROM json_each(:collections))
+)"""
+
+_DUE = """
+SELECT id, url, priority, next_check_at, expected_mime, last_category, last_checked_at,
+       attempt, interval, hard_since, hard_count, hard_by_get
+FROM links INDEXED BY links_by_turn
+WHERE host_id = :host_id AND priority = :priority AND {stretch} AND {condition}
+ORDER BY next_check_at, id LIMIT :limit
+"""
+# Where reading goes on in one priority. Not the row value (next_check_at, id) > (…): SQLite would seek by time alone,
+# and a host's million links that were never checked have the same time.
+_SAME_TIME = "next_check_at = :after_time AND id > :after_id"
+_LATER = "next_check_at > :after_time"
+_ALL = "next_check_at >= 0"
+_PRIORITY_BELOW = "SELECT max(priority) FROM links WHERE host_id = ? AND priority < ?"
+_HIGHEST_PRIORITY = "SELECT max(priority) FROM links WHERE host_id = ?"
+
+_NAMES_OF_LINKS = """
+SELECT links.value, names.name
+FROM json_each(?) AS links
+JOIN link_{table} AS pairs ON pairs.link_id = links.value
+JOIN {table} AS names ON names.id = pairs.{singular}_id
+"""
+
+_BACKLOG = """
+SELECT hosts.name, counted.due
+FROM (
+    SELECT host_id, count(*) AS due FROM links INDEXED BY links_by_turn WHERE {condition} GROUP BY host_id
+) AS counted
+JOIN hosts ON hosts.id = counted.host_id
+"""
+
+_BOOKS = """
+SELECT count(*), count(last_checked_at), coalesce(sum(next_check_at <= ?), 0) FROM links INDEXED BY links_by_turn
+"""
+
+_STATUS_TABLE = """
+SELECT records.category, records.status, records.reason,
+       count(*) AS number, avg(records.duration_ms), max(records.duration_ms)
+FROM links JOIN records ON records.id = links.last_record_id
+{where}
+GROUP BY records.category, records.status, records.reason
+ORDER BY number DESC, records.category, records.reason, records.status
+"""
+_OF_ONE_COLLECTION = """
+WHERE links.id IN (
+    SELECT link_id FROM link_collections WHERE collection_id = (SELECT id FROM collections WHERE name = ?)
+)
+"""
+
+_RECORDS = """
+SELECT records.*, links.url AS url FROM records JOIN links ON links.id = records.link_id {join}
+{where}
+ORDER BY records.checked_at, records.id
+"""
+_BEFORE = """
+LEFT JOIN records AS before ON before.id = (
+    SELECT id FROM records AS earlier
+    WHERE earlier.link_id = records.link_id AND earlier.checked_at < records.checked_at
+    ORDER BY earlier.checked_at DESC LIMIT 1
+)
+"""
+_CHANGED = (
+    "(before.id IS NULL OR before.category IS NOT records.category OR before.status IS NOT records.status"
+    " OR before.final_url IS NOT records.final_url)"
+)
+_LATEST = """NOT EXISTS (
+    SELECT 1 FROM records AS later
+    WHERE later.link_id = records.link_id AND later.checked_at > records.checked_at {until}
+)"""
+
+
+class Globs:
+    """Ids of the collections whose names fit a glob, as a JSON list. The last glob's are remembered until there is a
+    new collection: a narrowed crawl asks for the same thousands of times. Matched here and not by SQLite's GLOB, which
+    knows `[a-z]` too and ends at a NUL."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[str, int] | None = None
+        self._ids = "[]"
+
+    def ids(self, db: sqlite3.Connection, pattern: str) -> str:
+        newest = db.execute("SELECT max(id) FROM collections").fetchone()[0] or 0
+        if self._asked != (pattern, newest):
+            fits = glob(pattern).fullmatch
+            rows = db.execute("SELECT id, name FROM collections WHERE id <= ?", (newest,))
+            self._ids = json.dumps([row[0] for row in rows if fits(row[1])])
+            self._asked = (pattern, newest)
+        return self._ids
+
+
+def _due_condition(
+    db: sqlite3.Connection, now: float, narrow: LinkFilter, globs: Globs, in_collections: str
+) -> tuple[str, dict[str, Any]]:
+    """The links that a crawl takes, as SQL and its values."""
+    if narrow.recheck_before is None:
+        condition, values = "next_check_at <= :now", {"now": now}
+    else:
+        condition = "(last_checked_at IS NULL OR last_checked_at < :recheck_before)"
+        values = {"recheck_before": narrow.recheck_before}
+    if narrow.collection is None:
+        return condition, values
+    return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, narrow.collection)}
+
+
+def backlog(db: sqlite3.Connection, now: float, narrow: LinkFilter, globs: Globs) -> list[HostBacklog]:
+    """See Store.backlog."""
+    condition, values = _due_condition(db, now, narrow, globs, f"id {_IN_COLLECTIONS}")
+    rows = db.execute(_BACKLOG.format(condition=condition), values)
+    fits = glob("*" if narrow.host is None else narrow.host).fullmatch
+    return [HostBacklog(host=host, due=due) for host, due in rows if fits(host)]
+
+
+def due(
+    db: sqlite3.Connection,
+    host: str,
+    now: float,
+    limit: int,
+    narrow: LinkFilter,
+    after: DueLink | None,
+    globs: Globs,
+) -> list[DueLink]:
+    """See Store.due. One seek in the index for each priority that the host has, however many links it has."""
+    found = db.execute("SELECT id FROM hosts WHERE name = ?", (host,)).fetchone()
+    if found is None or (narrow.host is not None and not glob(narrow.host).fullmatch(host)):
+        return []
+    condition, values = _due_condition(db, now, narrow, globs, _EACH_IN_COLLECTIONS)
+    values["host_id"] = found[0]
+    if after is not None:
+        values |= {"after_time": after.next_check_at, "after_id": after.id}
+    rows: list[sqlite3.Row] = []
+    for priority, stretch in _stretches(db, found[0], after):
+        if len(rows) >= limit:
+            break
+        values |= {"priority": priority, "limit": limit - len(rows)}
+        rows += db.execute(_DUE.format(stretch=stretch, condition=condition), values)
+    return _due_links(db, host, rows)
+
+
+def _stretches(db: sqlite3.Connection, host_id: int, after: DueLink | None) -> Iterator[tuple[int, str]]:
+    """The stretches of the index that hold a host's links after a place, in order: priority, and which part of it."""
+    if after is None:
+        priority = db.execute(_HIGHEST_PRIORITY, (host_id,)).fetchone()[0]
+    else:
+        yield after.priority, _SAME_TIME
+        yield after.priority, _LATER
+        priority = db.execute(_PRIORITY_BELOW, (host_id, after.priority)).fetchone()[0]
+    while priority is not None:
+        yield priority, _ALL
+        priority = db.execute(_PRIORITY_BELOW, (host_id, priority)).fetchone()[0]
+
+
+def link(db: sqlite3.Connection, key: bytes) -> DueLink | None:
+    """See Store.link."""
+    of_key = "SELECT links.*, name AS host FROM links JOIN hosts ON hosts.id = host_id WHERE key = ?"
+    row = db.execute(of_key, (key,)).fetchone()
+    return None if row is None else _due_links(db, row["host"], [row])[0]
+
+
+def _due_links(db: sqlite3.Connection, host: str, rows: Sequence[sqlite3.Row]) -> list[DueLink]:
+    ids = [row["id"] for row in rows]
+    collections = _names_of_links(db, ids, "collections", "collection")
+    providers = _names_of_links(db, ids, "providers", "provider")
+    return [
+        DueLink(
+            id=row["id"],
+            url=row["url"],
+            host=host,
+            priority=row["priority"],
+            next_check_at=row["next_check_at"],
+            collections=tuple(sorted(collections[row["id"]])),
+            providers=tuple(sorted(providers[row["id"]])),
+            expected_mime=row["expected_mime"],
+            state=state_of(dict(row)),
+            last_category=None if row["last_category"] is None else Category(row["last_category"]),
+            last_checked_at=row["last_checked_at"],
+        )
+        for row in rows
+    ]
+
+
+def _names_of_links(db: sqlite3.Connection, ids: list[int], table: str, singular: str) -> dict[int, list[str]]:
+    names: dict[int, list[str]] = defaultdict(list)
+    if ids:
+        for link_id, name in db.execute(_NAMES_OF_LINKS.format(table=table, singular=singular), (json.dumps(ids),)):
+            names[link_id].append(name)
+    return names
+
+
+def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
+    """See Store.records."""
+    where, join = [], ""
+    values: dict[str, Any] = {"since": query.since, "until": query.until, "category": query.category}
+    if query.since is not None:
+        where.append("records.checked_at >= :since")
+    if query.until is not None:
+        where.append("records.checked_at < :until")
+    if query.category is not None:
+        where.append("records.category = :category")
+    if query.collection is not None:
+        where.append(f"records.link_id {_IN_COLLECTIONS}")
+        values["collections"] = Globs().ids(db, query.collection)
+    if query.redirected:
+        where.append("records.redirects > 0")
+    if not query.history:
+        where.append(_LATEST.format(until="" if query.until is None else "AND later.checked_at < :until"))
+    if query.changed:
+        join = _BEFORE
+        where.append(_CHANGED)
+    statement = _RECORDS.format(join=join, where="WHERE " + " AND ".join(where) if where else "")
+    return map(record, db.execute(statement, values))
+
+
+def latest(db: sqlite3.Connection, key: bytes) -> Record | None:
+    """See Store.latest."""
+    row = db.execute(
+        "SELECT records.*, links.url AS url FROM links JOIN records ON records.id = links.last_record_id "
+        "WHERE links.key = ?",
+        (key,),
+    ).fetchone()
+    return None if row is None else record(row)
+
+
+def record(row: sqlite3.Row) -> Record:
+    """A row of `records`, with its link's url."""
+    document = dict(row)
+    document["collections"] = from_json(document["collections"])
+    document["hops"] = from_json(document["hops"])
+    return record_of(document["link_id"], document["url"], document)
+
+
+def books(db: sqlite3.Connection, now: float) -> Totals:
+    """See Store.books. The caller's transaction makes the counts be of one moment."""
+    links, checked, due_now = db.execute(_BOOKS, (now,)).fetchone()
+    return Totals(
+        links=links,
+        proxies=db.execute("SELECT count(*) FROM proxies").fetchone()[0],
+        checked=checked,
+        never_checked=links - checked,
+        due=due_now,
+        later=links - due_now,
+        records=db.execute("SELECT count(*) FROM records").fetchone()[0],
+    )
+
+
+def status_table(db: sqlite3.Connection, collection: str | None) -> list[StatusLine]:
+    """See Store.status_table."""
+    where, values = ("", ()) if collection is None else (_OF_ONE_COLLECTION, (collection,))
+    rows: Iterable[Any] = db.execute(_STATUS_TABLE.format(where=where), values)
+    return [
+        StatusLine(
+            category=Category(category), status=status, reason=reason, count=count, mean_ms=mean_ms, max_ms=max_ms
+        )
+        for category, status, reason, count, mean_ms, max_ms in rows
+    ]

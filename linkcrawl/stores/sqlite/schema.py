@@ -1,0 +1,287 @@
+"""The SQLite store's file: how it is opened, what stands in it, and how an older one is brought up to date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from linkcrawl.errors import StoreError, StoreLost
+
+#: Says "this SQLite file is a linkcrawl store" (PRAGMA application_id); the letters `link`.
+APPLICATION_ID = 0x6C696E6B
+#: Seconds to wait for another process (`scrapy seed` beside a crawl) to end its transaction.
+BUSY_TIMEOUT = 30.0
+#: Seconds between two tries for the one lock that SQLite itself does not wait for, and how many there are.
+WAL_RETRY, WAL_TRIES = 0.02, 1500
+#: KiB of pages kept in memory: the inner pages of all indexes at six million links.
+CACHE_KIB = 64 * 1024
+#: Pages of the write-ahead log before it is copied into the file. Keys are random, so seeding writes the same index
+#: pages again and again: copied once in 64 MiB instead of SQLite's 4, it was a third faster (measured).
+CHECKPOINT_PAGES = 16_384
+
+_FIRST = """
+CREATE TABLE meta (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Dictionaries: texts that millions of rows share. Id 0 stands for "not given".
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE providers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
+CREATE TABLE links (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,
+    url TEXT NOT NULL,
+    host_id INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    expected_mime TEXT,
+    next_check_at REAL NOT NULL DEFAULT 0,
+    last_checked_at REAL,
+    last_record_id INTEGER,
+    last_category TEXT,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    interval REAL NOT NULL DEFAULT 0,
+    hard_since REAL,
+    hard_count INTEGER NOT NULL DEFAULT 0,
+    hard_by_get INTEGER NOT NULL DEFAULT 0
+) STRICT;
+-- due(), backlog() and books() are answered from this index alone; its columns are in the order of due().
+CREATE INDEX links_by_turn ON links (host_id, priority, next_check_at, id, last_checked_at);
+CREATE INDEX links_by_time ON links (next_check_at);
+
+-- A link's distinct collections and providers apart from its mentions: one landing page may be mentioned in a
+-- hundred thousand records of one collection.
+CREATE TABLE link_collections (
+    link_id INTEGER NOT NULL,
+    collection_id INTEGER NOT NULL,
+    PRIMARY KEY (link_id, collection_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_of_collection ON link_collections (collection_id, link_id);
+CREATE TABLE link_providers (
+    link_id INTEGER NOT NULL,
+    provider_id INTEGER NOT NULL,
+    PRIMARY KEY (link_id, provider_id)
+) STRICT, WITHOUT ROWID;
+
+-- "" stands for "not given": NULLs would not be unique.
+CREATE TABLE proxies (
+    link_id INTEGER NOT NULL,
+    collection_id INTEGER NOT NULL,
+    provider_id INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    resource_type TEXT NOT NULL,
+    expected_mime TEXT NOT NULL,
+    extra TEXT,
+    PRIMARY KEY (link_id, collection_id, provider_id, record, resource_type, expected_mime)
+) STRICT, WITHOUT ROWID;
+
+-- Every check ever made; rows are only ever added. `collections` and `hops` are JSON.
+-- The one foreign key guards the one id that comes from outside.
+CREATE TABLE records (
+    id INTEGER PRIMARY KEY,
+    link_id INTEGER NOT NULL REFERENCES links (id),
+    checked_at REAL NOT NULL,
+    category TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    confirmed INTEGER NOT NULL,
+    status INTEGER,
+    method TEXT,
+    redirects INTEGER NOT NULL,
+    final_url TEXT,
+    timeout INTEGER NOT NULL,
+    duration_ms INTEGER,
+    expected_mime TEXT,
+    mime TEXT,
+    mime_matches INTEGER,
+    content_length INTEGER,
+    error TEXT,
+    attempt INTEGER NOT NULL,
+    next_check_at REAL NOT NULL,
+    crawler TEXT NOT NULL,
+    collections TEXT NOT NULL,
+    hops TEXT NOT NULL,
+    UNIQUE (link_id, checked_at)
+) STRICT;
+CREATE INDEX records_by_time ON records (checked_at);
+
+-- `pace` and `robots` are JSON, opaque here.
+CREATE TABLE host_memory (
+    host TEXT NOT NULL UNIQUE,
+    head_useless_since REAL,
+    last_end REAL,
+    failing_since REAL,
+    pace TEXT NOT NULL,
+    robots TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE orders (
+    host TEXT NOT NULL PRIMARY KEY,
+    act TEXT NOT NULL,
+    at REAL NOT NULL,
+    reason TEXT NOT NULL,
+    until REAL
+) STRICT;
+"""
+
+#: The nth script brings a store from version n-1 to version n (PRAGMA user_version). Never change one that was
+#: released: add another.
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+@contextmanager
+def faults(path: str) -> Iterator[None]:
+    """Turns what SQLite says when the file, the disk or the other process is to blame into StoreLost, on one line."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError):
+        raise  # faults of the program, not of the store
+    except sqlite3.DatabaseError as fault:
+        raise StoreLost(f"{path}: {' '.join(str(fault).split())}") from fault
+
+
+def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode: transactions are begun and ended by name. It may be passed between threads
+    (one at a time). Raises sqlite3.Error."""
+    # a URI, so that a file that has gone is not silently made anew under a reader
+    mode = "rw" if read_only else "rwc"
+    db = sqlite3.connect(
+        f"file:{_escaped(path)}?mode={mode}",
+        uri=True,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        db.row_factory = sqlite3.Row
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        if read_only:
+            db.execute("PRAGMA query_only = ON")
+        else:
+            # FULL: what was said to be stored survives a power failure too (with NORMAL a WAL may lose its tail)
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _escaped(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def open_file(path: str, *, to_write: bool = True) -> sqlite3.Connection:
+    """The store at `path`, made where there is none, brought up to date where it is older.
+
+    Raises StoreError for a path that can't be used (or written to, where it is opened `to_write`), a file that is no
+    store, or a store of a newer version.
+    """
+    _refuse_path(path)
+    try:
+        db = connect(path)
+        try:
+            migrate(db, path)
+            if to_write:
+                _try_writing(db)
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.Error as fault:
+        raise StoreError(
+            f"LINKCRAWL_STORE: {path} can't be used: {fault}; a store, or a new file in a folder that this user may "
+            "write to, would work"
+        ) from fault
+    return db
+
+
+def _refuse_path(path: str) -> None:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise StoreError(f"LINKCRAWL_STORE: the folder {folder} does not exist; make it, or name another path")
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as fault:
+        raise StoreError(f"LINKCRAWL_STORE: {path} can't be opened: {fault.strerror}") from fault
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "not a file"
+        raise StoreError(f"LINKCRAWL_STORE: {path} is {what}; the path of a file would work")
+
+
+def migrate(db: sqlite3.Connection, path: str) -> None:
+    """Run the migrations that are missing, each in one transaction with its version number. Two processes may do so
+    at once. Raises sqlite3.Error, or StoreError where the file isn't ours or is newer."""
+    _refuse_foreign(db, path)
+    _use_wal(db)
+    for version in range(_version(db) + 1, len(MIGRATIONS) + 1):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(db) < version:  # else another process has just done it
+                for statement in statements(MIGRATIONS[version - 1]):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {version}")
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Where several make a new store at once, SQLite does not wait for this lock, whatever its time limit says. Raises
+    sqlite3.Error."""
+    for tries_left in reversed(range(WAL_TRIES)):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as fault:
+            if not tries_left or fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(WAL_RETRY)
+
+
+def _try_writing(db: sqlite3.Connection) -> None:
+    """A file that can't be written shows it now. Beginning to write is not enough: SQLite then only reads. Raises
+    sqlite3.Error."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(f"PRAGMA user_version = {_version(db)}")
+    finally:
+        db.execute("ROLLBACK")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_foreign(db: sqlite3.Connection, path: str) -> None:
+    db.execute("BEGIN")  # all three of one moment: another process may be making the store just now
+    version = _version(db)
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    db.execute("ROLLBACK")
+    if application != APPLICATION_ID and (version or not empty):
+        raise StoreError(f"LINKCRAWL_STORE: {path} is an SQLite database of another program; a new path would work")
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"LINKCRAWL_STORE: {path} has version {version}, made by a newer linkcrawl; this one knows versions up to "
+            f"{len(MIGRATIONS)}: upgrade linkcrawl, or name another path"
+        )
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script. (`executescript` would commit the transaction that it runs in.)"""
+    collected = ""
+    for line in script.splitlines(keepends=True):
+        collected += line
+        if sqlite3.complete_statement(collected):
+            yield collected
+            collected = ""

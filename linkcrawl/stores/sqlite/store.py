@@ -1,0 +1,262 @@
+"""The store in one SQLite file: what one machine needs for a catalogue of millions of links.
+
+Writers and readers don't block each other (WAL); a crawl holds the store by a lock on a file beside it, which ends
+with the process, however that ends. The schema and its versions are in `sqlite_schema`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record
+from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, StatusLine, Totals
+from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
+from linkcrawl.stores.sqlite import orders, reading
+from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
+from linkcrawl.stores.sqlite.file import hold, identity, path_of
+from linkcrawl.stores.sqlite.mentions import proxies
+from linkcrawl.stores.sqlite.schema import connect, faults, open_file
+from linkcrawl.stores.sqlite.summary import summary
+from linkcrawl.stores.summary import Summary
+
+_RECORD_COLUMNS = ("link_id", *(name for name in RECORD_FIELDS if name != "url"))
+_ADD_RECORD = (
+    f"INSERT INTO records ({', '.join(_RECORD_COLUMNS)}) VALUES (:{', :'.join(_RECORD_COLUMNS)}) "
+    "ON CONFLICT (link_id, checked_at) DO NOTHING"
+)
+# A record that comes late (older than the link's last) joins the history and moves nothing; but where a clock was put
+# back, that last may be the one that the check was begun on.
+_MOVE_LINK = """
+UPDATE links
+SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_id = :record_id,
+    last_category = :category, attempt = :attempt, interval = :interval,
+    hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
+WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at OR last_checked_at = :before)
+"""
+_REMEMBER = """
+INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, pace, robots) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (host) DO UPDATE SET head_useless_since = excluded.head_useless_since, last_end = excluded.last_end,
+    failing_since = excluded.failing_since, pace = excluded.pace, robots = excluded.robots
+"""
+
+
+class SqliteStore:
+    """The store contract (linkcrawl.stores.Store) on one file."""
+
+    def __init__(self, path: str, db: sqlite3.Connection):
+        self._path = path
+        self._db = db
+        self._file = identity(path)
+        self._intake = BulkInserter()
+        self._globs = reading.Globs()
+        self._lock: int | None = None
+        self._before_was_clean: bool | None = None
+
+    @classmethod
+    def open(cls, url: str, *, to_write: bool = True) -> SqliteStore:
+        """The store of a URL `sqlite:///relative.db` or `sqlite:////absolute.db`. Raises StoreError, also for one that
+        can't be written where it is opened `to_write`."""
+        path = path_of(url)
+        return cls(path, open_file(path, to_write=to_write))
+
+    def close(self) -> None:
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # -- one crawl at a time ------------------------------------------------------------------------------------
+
+    def claim(self, shared: str | None = None) -> None:
+        if shared is not None:
+            raise StoreError(
+                f"LINKCRAWL_STORE: {self._path}: SQLite serves one process, not a cluster; "
+                "mongodb://HOST:PORT/DB would work"
+            )
+        if self._lock is not None:
+            return
+        lock = hold(f"{self._path}.lock")
+        try:
+            self._before_was_clean = self._read_clean()
+            self._write_clean(False)
+        except BaseException:
+            os.close(lock)
+            raise
+        self._lock = lock
+
+    def was_clean(self) -> bool:
+        return self._read_clean() if self._before_was_clean is None else self._before_was_clean
+
+    def mark_clean(self) -> None:
+        self._write_clean(True)
+
+    def _read_clean(self) -> bool:
+        with faults(self._path):
+            row = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
+        return row is None or row["value"] == "1"
+
+    def _write_clean(self, clean: bool) -> None:
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO meta (name, value) VALUES ('clean', ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (str(int(clean)),),
+            )
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing. The write lock is taken first, so that what the block reads stays true."""
+        with faults(self._path):
+            if identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
+                raise StoreLost(f"{self._path} was deleted or replaced while in use")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._intake.forget()
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+        with self._transaction() as db:
+            return self._intake.add(db, entries)
+
+    def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
+        with self._transaction() as db:
+            for check in finished:
+                _finish(db, check)
+        return frozenset()  # the file is one crawl's: nobody else checks its links
+
+    def remember(self, memories: Iterable[HostMemory]) -> None:
+        with self._transaction() as db:
+            db.executemany(
+                _REMEMBER,
+                (
+                    (
+                        text(memory.host),
+                        memory.head_useless_since,
+                        memory.last_end,
+                        memory.failing_since,
+                        to_json(dict(memory.pace)),
+                        to_json(dict(memory.robots)),
+                    )
+                    for memory in memories
+                ),
+            )
+
+    def give_order(self, order: Order) -> None:
+        with self._transaction() as db:
+            orders.give(db, order)
+
+    def orders(self) -> dict[str, Order]:
+        with faults(self._path):
+            return orders.orders(self._db)
+
+    def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
+        with self._transaction() as db:
+            return orders.withdraw(db, link_ids, since, reason, error, now)
+
+    def thin(self, since: float, until: float) -> int:
+        with self._transaction() as db:
+            return orders.thin(db, since, until)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def backlog(self, now: float, narrow: LinkFilter = LinkFilter()) -> list[HostBacklog]:
+        with faults(self._path):
+            return reading.backlog(self._db, now, narrow, self._globs)
+
+    def due(
+        self, host: str, now: float, limit: int, narrow: LinkFilter = LinkFilter(), after: DueLink | None = None
+    ) -> list[DueLink]:
+        with faults(self._path):
+            return reading.due(self._db, text(host), now, limit, narrow, after, self._globs)
+
+    def next_due_at(self, now: float) -> float | None:
+        with faults(self._path):
+            row = self._db.execute("SELECT min(next_check_at) FROM links WHERE next_check_at > ?", (now,)).fetchone()
+        moment: float | None = row[0]
+        return moment
+
+    def revision(self) -> int:
+        with faults(self._path):
+            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    def link(self, key: bytes) -> DueLink | None:
+        with faults(self._path):
+            return reading.link(self._db, key)
+
+    def latest(self, key: bytes) -> Record | None:
+        with faults(self._path):
+            return reading.latest(self._db, key)
+
+    def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
+        with faults(self._path):
+            return proxies(self._db, link_ids)
+
+    def books(self, now: float) -> Totals:
+        with faults(self._path), self._snapshot() as db:
+            return reading.books(db, now)
+
+    def status_table(self, collection: str | None = None) -> list[StatusLine]:
+        with faults(self._path):
+            return reading.status_table(self._db, None if collection is None else text(collection))
+
+    def collections(self) -> list[str]:
+        with faults(self._path):
+            return sorted(row["name"] for row in self._db.execute("SELECT name FROM collections"))
+
+    def summary(self, now: float, top: int = 100) -> Summary:
+        with faults(self._path), self._snapshot() as db:
+            return summary(db, now, top)
+
+    def records(self, query: Query = Query()) -> Iterator[Record]:
+        with faults(self._path), self._snapshot() as db:
+            yield from reading.records(db, query)
+
+    def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
+        chosen = "" if names is None else "WHERE host IN (SELECT value FROM json_each(?)) "
+        given = () if names is None else (json.dumps([text(name) for name in names]),)
+        with faults(self._path), self._snapshot() as db:
+            for row in db.execute(f"SELECT * FROM host_memory {chosen}ORDER BY host", given):
+                yield HostMemory(
+                    host=row["host"],
+                    head_useless_since=row["head_useless_since"],
+                    last_end=row["last_end"],
+                    failing_since=row["failing_since"],
+                    pace=from_json(row["pace"]),
+                    robots=from_json(row["robots"]),
+                )
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own that sees one moment, whatever is written meanwhile."""
+        with closing(connect(self._path, read_only=True)) as db:
+            db.execute("BEGIN")
+            yield db
+
+
+def _finish(db: sqlite3.Connection, check: Finished) -> None:
+    record = check.record
+    document = record_document(record) | {"link_id": record.link_id}
+    document["collections"] = to_json(document["collections"])
+    document["hops"] = to_json(document["hops"])
+    try:
+        added = db.execute(_ADD_RECORD, document)
+    except sqlite3.IntegrityError as fault:
+        if "FOREIGN KEY" not in str(fault):
+            raise
+        raise LookupError(f"a check has ended of link {record.link_id!r}, which is not in this store") from fault
+    if added.rowcount:
+        before = None if check.of is None else check.of.last_checked_at
+        moved = document | state_document(check.state) | {"record_id": added.lastrowid, "before": before}
+        db.execute(_MOVE_LINK, moved)

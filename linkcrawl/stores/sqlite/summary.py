@@ -1,0 +1,120 @@
+"""The summary of an SQLite store: aggregates, each over one pass of links, mentions or records."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+
+from linkcrawl.items import Category
+from linkcrawl.stores.sqlite import reading
+from linkcrawl.stores.summary import (
+    Mismatch,
+    Span,
+    Summary,
+    SummaryPart,
+    Tally,
+    in_order,
+    months,
+    tallies_in_order,
+    whole,
+)
+
+# Which links each part has, as (part, link). Part 0 of collections and providers has what is mentioned without one.
+_MEMBERS = {
+    "hosts": "SELECT host_id AS part, id AS link FROM links",
+    "collections": """
+        SELECT collection_id AS part, link_id AS link FROM link_collections
+        UNION ALL SELECT DISTINCT 0, link_id FROM proxies WHERE collection_id = 0""",
+    "providers": """
+        SELECT provider_id AS part, link_id AS link FROM link_providers
+        UNION ALL SELECT DISTINCT 0, link_id FROM proxies WHERE provider_id = 0""",
+}
+_PROXIES = {
+    "hosts": "SELECT host_id, count(*) FROM proxies JOIN links ON links.id = link_id GROUP BY 1",
+    "collections": "SELECT collection_id, count(*) FROM proxies GROUP BY 1",
+    "providers": "SELECT provider_id, count(*) FROM proxies GROUP BY 1",
+}
+_COUNTS = """
+SELECT part, count(*), count(last_checked_at),
+       coalesce(sum(next_check_at <= ? AND last_checked_at IS NOT NULL), 0)
+FROM ({members}) JOIN links ON links.id = link
+GROUP BY part
+"""
+_TALLIES = """
+SELECT part, records.category, status, reason, confirmed, count(*) AS count,
+       count(duration_ms) AS timed, coalesce(sum(duration_ms), 0) AS total_ms, max(duration_ms) AS max_ms,
+       coalesce(sum(mime_matches = 0), 0) AS mismatches
+FROM ({members}) JOIN links ON links.id = link JOIN records ON records.id = last_record_id
+GROUP BY part, records.category, status, reason, confirmed
+"""
+_SLOWEST = """
+SELECT records.*, links.url AS url FROM links JOIN records ON records.id = last_record_id
+WHERE duration_ms IS NOT NULL ORDER BY duration_ms DESC, records.id LIMIT ?
+"""
+_MISMATCHES = """
+SELECT records.expected_mime AS expected, mime AS got, count(*) AS count, min(links.url) AS example
+FROM links JOIN records ON records.id = last_record_id
+WHERE mime_matches = 0 GROUP BY 1, 2 ORDER BY count DESC, 1, 2 LIMIT ?
+"""
+# A record stands until its link's next one. Those of a month that are followed in the same month never stood at an end.
+_SPANS = """
+WITH standing AS (
+    SELECT category, strftime('%Y-%m', checked_at, 'unixepoch') AS begins,
+           lead(strftime('%Y-%m', checked_at, 'unixepoch')) OVER (PARTITION BY link_id ORDER BY checked_at) AS ends
+    FROM records
+)
+SELECT category, begins, ends, count(*) AS count FROM standing WHERE ends IS NOT begins GROUP BY 1, 2, 3
+"""
+
+
+def summary(db: sqlite3.Connection, now: float, top: int) -> Summary:
+    """See Store.summary. The caller's transaction makes everything be of one moment."""
+    hosts = tuple(_parts(db, "hosts", now))
+    return Summary(
+        at=now,
+        books=reading.books(db, now),
+        overall=whole(hosts),
+        collections=in_order(_parts(db, "collections", now)),
+        providers=in_order(_parts(db, "providers", now)),
+        hosts=in_order(hosts),
+        slowest=tuple(map(reading.record, db.execute(_SLOWEST, (top,)))),
+        mismatches=tuple(Mismatch(**dict(row)) for row in db.execute(_MISMATCHES, (top,))),
+        months=months(_spans(db), now),
+    )
+
+
+def _parts(db: sqlite3.Connection, table: str, now: float) -> Iterator[SummaryPart]:
+    names = dict(map(tuple, db.execute(f"SELECT id, name FROM {table}")))
+    proxies = dict(map(tuple, db.execute(_PROXIES[table])))
+    tallies = defaultdict(list)
+    for row in db.execute(_TALLIES.format(members=_MEMBERS[table])):
+        tallies[row["part"]].append(_tally(row))
+    for part, links, checked, overdue in db.execute(_COUNTS.format(members=_MEMBERS[table]), (now,)):
+        yield SummaryPart(
+            name=names.get(part),
+            links=links,
+            proxies=proxies.get(part, 0),
+            checked=checked,
+            overdue=overdue,
+            tallies=tallies_in_order(tallies[part]),
+        )
+
+
+def _tally(row: sqlite3.Row) -> Tally:
+    return Tally(
+        category=Category(row["category"]),
+        status=row["status"],
+        reason=row["reason"],
+        confirmed=bool(row["confirmed"]),
+        count=row["count"],
+        timed=row["timed"],
+        total_ms=row["total_ms"],
+        max_ms=row["max_ms"],
+        mismatches=row["mismatches"],
+    )
+
+
+def _spans(db: sqlite3.Connection) -> Iterator[Span]:
+    for category, begins, ends, count in db.execute(_SPANS):
+        yield Span(category=Category(category), begins=begins, ends=ends, count=count)

@@ -1,0 +1,202 @@
+"""URLs: what a text asks for, what is kept and shown of it, and when two texts are the same link.
+
+ada (`ada_url`) parses: the WHATWG URL standard is what browsers do with the odd texts of catalogues, and ada is run
+against the standard's own tests. It sends what is legal byte for byte (%2F, |, [ and ] stay) and repairs the rest.
+On top of it stand the rules that a crawler needs and the standard leaves to others: the limits of host names (RFC
+1035, 2.3.4), the ports that browsers refuse, and user:password@, which is never kept, sent or shown.
+
+Nothing here raises for any text: a URL that can't be requested comes back as `Refused`.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from urllib.parse import quote
+
+import ada_url
+from attrs import frozen
+
+from linkcrawl.urls import pids
+from linkcrawl.urls.userinfo import DROPPED, SCHEME, SPACE, without_userinfo
+
+#: Ports that nothing is requested from: fetch.spec.whatwg.org/#port-blocking.
+# fmt: off
+BAD_PORTS = frozenset((
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
+    110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530,
+    531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190,
+    5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+))
+# fmt: on
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HOST_NAME = re.compile(r"(?:[^.]{1,63}\.)*[^.]{1,63}\.?")
+_BARE_HOST = re.compile(r"\s*[A-Za-z]+:/*[^/?#\\]*(#|\s*$)")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
+_QUERY_SAFE = "".join(set(map(chr, range(33, 127))) - set('"#<>'))
+
+
+@frozen(kw_only=True)
+class Target:
+    """What would be requested. `url`: ASCII, no fragment, no userinfo. `host`: the host key, a lower-case name
+    (without the root's dot) or an address (IPv6 in brackets), with `:port` only where the port isn't the scheme's
+    own. `authority`: `scheme://host[:port]`, what a robots.txt is valid for.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    authority: str
+
+
+@frozen(kw_only=True)
+class Refused:
+    """Why nothing can be requested: `reason` is `invalid_url`, `unsupported_scheme` or `forbidden_port`; `error` is
+    one printable line.
+    """
+
+    reason: str
+    error: str
+
+
+def has_scheme(text: str) -> bool:
+    """Whether the text starts, after any space, with a URI scheme (RFC 3986, 3.1)."""
+    return SCHEME.match(text.lstrip(SPACE)) is not None
+
+
+def tidy(text: str) -> str:
+    """The text that is kept of a URL and shown as `url`: as given, but PIDs made actionable and `user:password@`
+    removed, from URLs that can't be requested and other schemes too.
+    """
+    cleaned = without_userinfo(text)
+    return pids.actionable(cleaned.strip(SPACE)) or cleaned
+
+
+def read(text: str) -> Target | Refused:
+    """What would be requested for a URL text as given in a seed."""
+    return read_tidy(tidy(text))
+
+
+def read_tidy(tidied: str) -> Target | Refused:
+    """`read` for a text that `tidy` gave."""
+    wanted = _well_formed(tidied.strip(SPACE))
+    try:
+        return _target(ada_url.normalize_url(wanted), wanted)
+    except ValueError:
+        return _unreadable(tidied)
+
+
+def join(base: str, location: str) -> Target | Refused:
+    """What a Location header asks for, sent by `base` (RFC 9110, 10.2.2): absolute, relative, `//host`, `?query`.
+
+    Its bytes may come as text in any of three ways: decoded as UTF-8, decoded as Latin-1 though they were UTF-8, or
+    with surrogate escapes (PEP 383), which give the very bytes that were sent. An empty Location leads nowhere and
+    is refused, though RFC 3986 would resolve it to `base` itself: following it would be a loop.
+    """
+    wanted = _header_text(location).strip(SPACE)
+    if not wanted:
+        return Refused(reason="invalid_url", error="Location is empty")
+    wanted = _well_formed(without_userinfo(wanted))
+    try:
+        return _target(ada_url.join_url(base, wanted), wanted)
+    except ValueError:
+        return _unreadable(wanted)
+
+
+def identity(text: str) -> bytes:
+    """16 bytes, equal for texts that are safely the same link: scheme and host in any case, the scheme's own port,
+    escapes in any case or of unreserved characters (RFC 3986, 6.2.2). Never query order, never a trailing slash, and
+    never another fragment: `#?corpus=x` is what a catalogue tells its links apart by, and whoever looks for the
+    record of one must find it. A text that can't be requested is the same only as itself, tidied.
+    """
+    tidied = tidy(text)
+    return key(tidied, read_tidy(tidied))
+
+
+def key(tidied: str, reading: Target | Refused) -> bytes:
+    """`identity` of a tidied text that has been read already."""
+    normal = tidied
+    if isinstance(reading, Target):
+        # `http://host` and `http://host/` are one request, and two texts that catalogues hold side by side
+        url = reading.url.removesuffix("/") if _BARE_HOST.match(tidied) else reading.url
+        normal = _ESCAPE.sub(_normal_escape, url)
+        normal += tidied[tidied.index("#") :] if "#" in tidied else ""
+    return blake2b(normal.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _well_formed(text: str) -> str:
+    """The text without lone surrogates, which are no characters: pairs are joined, others become U+FFFD."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _header_text(location: str) -> str:
+    if location.isascii():
+        return location
+    try:
+        return location.encode("latin-1").decode()
+    except UnicodeError:
+        return re.sub("[\udc80-\udcff]", lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
+
+
+def _target(href: str, wanted: str) -> Target | Refused:
+    """The target of a URL that ada has written; `wanted` is the text that it was made of."""
+    scheme, mark, rest = href.partition("://")
+    if not mark or scheme not in ("http", "https"):
+        return Refused(reason="unsupported_scheme", error=f"{href.partition(':')[0]}: is not http or https")
+    netloc, _, path = rest.partition("#")[0].partition("/")
+    host = netloc.rpartition("@")[2]  # a second lock: without_userinfo has taken it away
+    refused = _refuse_host(host)
+    if refused is not None:
+        return refused
+    name, colon, port = ("", "", "") if host.endswith("]") else host.rpartition(":")
+    key = (name.removesuffix(".") + colon + port) if colon else host.removesuffix(".")
+    authority = f"{scheme}://{host}"
+    return Target(url=f"{authority}/{_legal_quotes(path, wanted)}", scheme=scheme, host=key, authority=authority)
+
+
+def _refuse_host(host: str) -> Refused | None:
+    name, port = host, ""
+    if not host.endswith("]") and ":" in host:
+        name, _, port = host.rpartition(":")
+    if port and int(port) in BAD_PORTS:
+        return Refused(reason="forbidden_port", error=f"port {port} is not for web servers (Fetch, port blocking)")
+    if name.startswith("["):
+        return None
+    if len(name.removesuffix(".")) > 253 or not _HOST_NAME.fullmatch(name):
+        shown = ascii(name if len(name) <= 80 else name[:77] + "...")
+        return Refused(
+            reason="invalid_url",
+            error=f"host {shown} has an empty label, one over 63 characters, or more than 253 in all",
+        )
+    return None
+
+
+def _legal_quotes(path: str, wanted: str) -> str:
+    """The path and query with the apostrophes of the query as they were given: they are legal there (RFC 3986, 3.4),
+    but the URL standard escapes them, and some servers tell `'` from `%27`.
+    """
+    if "%27" not in path or "?" not in path or "'" not in wanted:
+        return path
+    given = wanted.partition("#")[0].partition("?")[2].translate(DROPPED)
+    return path.partition("?")[0] + "?" + quote(given, safe=_QUERY_SAFE)
+
+
+def _unreadable(text: str) -> Refused:
+    stripped = text.strip(SPACE)
+    shown = ascii(stripped if len(stripped) <= 200 else stripped[:197] + "...")
+    match = SCHEME.match(stripped)
+    if match is None:
+        return Refused(reason="invalid_url", error=f"{shown} has no scheme")
+    scheme = match[0][:-1].translate(DROPPED).lower()
+    if scheme in ("http", "https"):
+        return Refused(reason="invalid_url", error=f"{shown} is not a valid URL")
+    return Refused(reason="unsupported_scheme", error=f"{scheme[:40]}: is not http or https")
+
+
+def _normal_escape(match: re.Match[str]) -> str:
+    character = chr(int(match[0][1:], 16))
+    return character if character in _UNRESERVED else match[0].upper()
