@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
+from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 from linkcrawl.exports import table
@@ -13,10 +14,11 @@ from linkcrawl.items import Record
 
 
 class FlatCsvItemExporter(BaseItemExporter):
-    """In the place of Scrapy's own, which writes hops as Python's repr and lets formulas through.
+    """Replaces Scrapy's own, which writes hops as Python's repr and lets formulas through.
 
     The columns are `table.COLUMNS`, whatever FEED_EXPORT_FIELDS says: that names the fields of the other formats. A
-    feed that is added to (`-o`) gets no second line of names.
+    feed that is appended to (`-o`) gets no second header. Of an item of another class, the row has the fields that are
+    named like columns.
     """
 
     def __init__(self, file: BinaryIO, **kwargs: Any) -> None:
@@ -26,8 +28,11 @@ class FlatCsvItemExporter(BaseItemExporter):
     def start_exporting(self) -> None:
         self._write(table.lines((), proxies=False, header=self._file.tell() == 0))
 
-    def export_item(self, item: Record) -> None:
-        self._write(table.lines([Row(record=item)], proxies=False, header=False))
+    def export_item(self, item: Any) -> None:
+        if isinstance(item, Record):
+            self._write(table.lines([Row(record=item)], proxies=False, header=False))
+        else:
+            self._write([table.line_of(ItemAdapter(item))])
 
     def _write(self, lines: Iterable[str]) -> None:
         self._file.writelines(line.encode(self.encoding or "utf-8") for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
@@ -73,6 +73,11 @@ def lines(rows: Iterable[Row], proxies: bool, *, header: bool = True) -> Iterato
         yield str(write(columns))
     for row in rows:
         yield str(write(cells(row, columns)))
+
+
+def line_of(fields: Mapping[str, Any]) -> str:
+    """The line of something that is no record, with its line end: fields under the names of COLUMNS, else nothing."""
+    return str(csv.writer(_Echo()).writerow([_cell(fields.get(name)) for name in COLUMNS]))
 
 
 def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:

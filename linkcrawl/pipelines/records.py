@@ -6,11 +6,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from itemadapter import ItemAdapter, is_item
 from scrapy.exceptions import DropItem
 
 from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
-from linkcrawl.items import Finished, Record
+from linkcrawl.items import Finished, LinkState, Record
 from linkcrawl.session import session_of
 from linkcrawl.stores.retry import retry_while_store_lost
 
@@ -24,6 +25,20 @@ logger = logging.getLogger(__name__)
 #: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
 #: crash, so it is kept near what a disk needs to make a transaction safe.
 GATHER = 0.05
+
+
+def finished_check(item: Any) -> Finished | None:
+    """The finished check in an item: `Finished` itself, or an item of any class that another pipeline has copied its
+    fields into. None for an item of somebody else's."""
+    if isinstance(item, Finished):
+        return item
+    if not is_item(item):
+        return None
+    fields = ItemAdapter(item)
+    record, state = fields.get("record"), fields.get("state")
+    if not (isinstance(record, Record) and isinstance(state, LinkState)):
+        return None
+    return Finished(record=record, state=state, of=fields.get("of"))
 
 
 class RecordsPipeline:
@@ -41,23 +56,25 @@ class RecordsPipeline:
         return cls(crawler)
 
     async def process_item(self, item: Any) -> Any:
-        """A Finished becomes its stored Record; whatever else comes is passed on."""
-        if not isinstance(item, Finished):
+        """A finished check becomes its stored Record; any other item is passed on as it is."""
+        finished = finished_check(item)
+        if finished is None:
             return item
+        record = finished.record
         scheduler, epoch = self._scheduler, session_of(self._crawler).epoch
-        believed = await scheduler.doubt.confirm(item.record)
-        if epoch != session_of(self._crawler).epoch or not scheduler.owns(item.record.link_id):
+        believed = await scheduler.doubt.confirm(record)
+        if epoch != session_of(self._crawler).epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
         if not believed:
-            scheduler.forget(item.record.link_id)
+            scheduler.forget(record.link_id)
             raise DropItem("our own network is down; the link stays due")
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, stored))
+        self._waiting.append((finished, stored))
         if self._writer is None:
             self._writer = asyncio.create_task(self._write())
         if not await stored:
             raise DropItem("it was not stored: the store is lost, or another worker's check of the link is there")
-        return self._counted(item.record)
+        return self._counted(record)
 
     @property
     def _scheduler(self) -> Scheduler:

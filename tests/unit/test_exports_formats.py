@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from linkcrawl.errors import ConfigError
 from linkcrawl.exports import FORMATS, SUFFIXES, parquet, table
 from linkcrawl.exports.edgi import refusal
+from linkcrawl.exports.feed import FlatCsvItemExporter
 from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
 from linkcrawl.items import RECORD_FIELDS, Hop, Record, iso
 from linkcrawl.stores.contract import Proxy
@@ -121,6 +122,17 @@ def test_csv_is_flat_and_has_one_list_of_columns(record: Record) -> None:
         assert found[name] == shown
     assert found["collections"] == "A | B"
     assert found["requests"] == str(len(record.hops))
+
+
+def test_the_csv_feed_takes_the_items_of_others() -> None:
+    file = io.BytesIO()
+    feed = FlatCsvItemExporter(file)
+    feed.start_exporting()
+    for item in ({"url": "=1+1", "note": "theirs", "status": None, "confirmed": True}, DEAD):
+        feed.export_item(item)
+    theirs, ours = csv.DictReader(io.StringIO(file.getvalue().decode()))
+    assert {name: value for name, value in theirs.items() if value} == {"url": "'=1+1", "confirmed": "true"}
+    assert ours["url"] == DEAD.url
 
 
 def test_csv_sums_up_the_hops() -> None:
