@@ -23,6 +23,7 @@ from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import PolicyFile
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.user_agent import refuse_listed
 from linkcrawl.sources import REDIS
 from linkcrawl.stores.contract import LinkFilter, Store
 from linkcrawl.stores.opening import open_store
@@ -116,6 +117,7 @@ class Session:
     def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
         """Judge the configuration, open the store and take it. Raises ConfigError or StoreError, each one line."""
         config = read_config(settings)
+        refuse_listed(config.product, config.contact)
         client_context(config.ca_bundle)  # a bundle that can't be used must be told before anything is sent
         arguments = Arguments.parse(given)
         policy_file = PolicyFile(config.policies) if config.policies else None
