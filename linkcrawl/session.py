@@ -111,7 +111,7 @@ class Session:
     #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
     wake_engine: Callable[[], None] = field(default=lambda: None, init=False)
     #: How often everything that this crawl held was lost to other workers; what began in an earlier epoch is void.
-    epoch: int = field(default=0, init=False)
+    lease_epoch: int = field(default=0, init=False)
 
     @classmethod
     def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:

@@ -57,7 +57,6 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,  # writes every request out to count its bytes
-    "linkcrawl.hops.HopMiddleware": 900,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # every status is an outcome

@@ -17,9 +17,12 @@ from linkcrawl import settings as ours
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.downloader import Downloader
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.network.handler import CheckDownloadHandler
 
 #: Settings that must name this class or one made of it.
 CLASSES: dict[str, type] = {"SCHEDULER": Scheduler, "DOWNLOADER": Downloader}
+#: The download handler of these schemes: no other leaves the outcome that a check goes on with.
+HANDLED = ("http", "https")
 #: Tables of components, in which what is ours must be on and what we have switched off must be off.
 TABLES = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES")
 
@@ -35,6 +38,9 @@ def check_wiring(settings: BaseSettings) -> None:
         _check_class(name, settings[name], wanted)
     for name in TABLES:
         _check_table(name, settings, getattr(ours, name))
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    for scheme in HANDLED:
+        _check_handler(scheme, handlers.get(scheme))
     if settings.getbool("TWISTED_REACTOR_ENABLED") and settings["TWISTED_REACTOR"] != _REACTOR:
         raise ConfigError(f"TWISTED_REACTOR: {settings['TWISTED_REACTOR']!r} can't be used; {_REACTOR} would work")
 
@@ -48,6 +54,20 @@ def _check_class(name: str, value: Any, wanted: type) -> None:
     # not issubclass, which takes whatever has the methods of one for a scheduler
     if wanted not in getattr(found, "__mro__", ()):
         raise ConfigError(f"{name}: {_path(value)} would let requests leave past the gates; {path} would work")
+
+
+def _check_handler(scheme: str, value: Any) -> None:
+    path = global_object_name(CheckDownloadHandler)
+    try:
+        found = load_object(value)
+    except _UNLOADABLE:
+        found = None
+    if CheckDownloadHandler not in getattr(found, "__mro__", ()):
+        shown = value if value is None else _path(value)
+        raise ConfigError(
+            f"DOWNLOAD_HANDLERS: {shown!r} for {scheme} would leave checks without an outcome; {path}, or a class made "
+            "of it, would work"
+        )
 
 
 def _check_table(name: str, settings: BaseSettings, wanted: dict[str, int | None]) -> None:

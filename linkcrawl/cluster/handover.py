@@ -9,6 +9,7 @@ from scrapy.http import Request
 from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.cluster.transfers import CheckTransfers
 from linkcrawl.frontier.gates.workbench import Lane
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import RoutedTask, host_of
 
 
@@ -57,7 +58,7 @@ class Handover:
 
     def pass_on(self, request: Request) -> None:
         """Pass a request on to whoever leases its gate, be it ourselves."""
-        if "check" in request.meta:
+        if context_of(request).check is not None:
             self._travels.send(request, self._keeper.name(host_of(request)))
         else:
             self._place(request, Lane.HOP)
@@ -69,16 +70,19 @@ class Handover:
         for lane, task in self._bench.drain(gate):
             if not isinstance(task, Request):
                 continue
-            if "check" in task.meta:
+            context = context_of(task)
+            if context.check is not None:
                 self.pass_on(task)
-            elif "robots" in task.meta:
+            elif context.robots is not None:
                 self.give_up(task)
             else:
                 self._bench.offer(gate, task, lane=lane)
 
     def give_up(self, robots: Request) -> None:
         """Fetch this robots.txt no further; who waits for it has it fetched by whoever leases its gate next."""
-        for request in self._desk.let_go(robots.meta["robots"].authority):
+        fetching = context_of(robots).robots
+        assert fetching is not None
+        for request in self._desk.let_go(fetching.authority):
             self.pass_on(request)
 
     def give_way(self, hosts: Iterable[str]) -> None:
@@ -99,7 +103,7 @@ class Handover:
         for gate, waiting in self._wants.items():
             self._wants.pop(gate)
             for each in waiting:
-                if isinstance(each.task, Request) and "robots" in each.task.meta:
+                if isinstance(each.task, Request) and _authority(each) is not None:
                     self.give_up(each.task)
                 else:
                     self._place(each.task, each.lane)
@@ -108,4 +112,5 @@ class Handover:
 def _authority(placed: RoutedTask) -> str | None:
     """Whose robots.txt a request fetches; None for any other."""
     task = placed.task
-    return task.meta["robots"].authority if isinstance(task, Request) and "robots" in task.meta else None
+    fetching = context_of(task).robots if isinstance(task, Request) else None
+    return None if fetching is None else fetching.authority

@@ -24,6 +24,7 @@ from linkcrawl.cluster.placement import GatePlacement
 from linkcrawl.cluster.transfers import CheckTransfers
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import RoutedTask, Task, host_of
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.pacing.persistence import GATE
@@ -122,7 +123,7 @@ class Leases:
 
     def want(self, gate: str, placed: RoutedTask) -> None:
         """A task that can't be passed on (robots.txt that redirects there) needs the gate itself."""
-        if isinstance(placed.task, Request) and "robots" in placed.task.meta and self.is_regrouping:
+        if isinstance(placed.task, Request) and context_of(placed.task).robots is not None and self.is_regrouping:
             self._handover.give_up(placed.task)  # nobody leases it before ours are given back, and those wait for this
         else:
             self._wants.add(gate, placed)
@@ -172,14 +173,14 @@ class Leases:
             room = 0
         await self._take_wanted()
         gates: dict[str, set[str]] = defaultdict(set)
-        epoch = self._session.epoch
+        epoch = self._session.lease_epoch
         for gate in await self._ledger.waited_for(HOP_GATES):
             if gate not in self._leases and gate not in self._leaving:
                 gates[gate] = set()
         room = min(room, AT_ONCE) + len(gates)
         while self._candidates and len(gates) < room:
             rest = await self._sort(self._candidates.pop(), gates, room)
-            if epoch != self._session.epoch:
+            if epoch != self._session.lease_epoch:
                 return
             self._candidates.put_back(rest)
             if rest:
@@ -189,9 +190,9 @@ class Leases:
 
     async def _sort(self, hosts: list[str], gates: dict[str, set[str]], room: int) -> list[str]:
         """Put hosts with their gates, as long as there is room; the hosts that are left."""
-        epoch = self._session.epoch
+        epoch = self._session.lease_epoch
         await self.places.locate(hosts)
-        if epoch != self._session.epoch:
+        if epoch != self._session.lease_epoch:
             return []
         for place, host in enumerate(hosts):
             if host not in self._keeper.known:  # its name takes long to look up
@@ -238,10 +239,10 @@ class Leases:
         names = list(gates)
         if not names:
             return
-        epoch = self._session.epoch
+        epoch = self._session.lease_epoch
         due = {name: sum(self._queue.hosts[host].due for host in hosts) for name, hosts in gates.items()}
         given = await self._ask([(name, self._candidates.seen_at, due[name]) for name in names])
-        if epoch != self._session.epoch:
+        if epoch != self._session.lease_epoch:
             return
         answers = dict(zip(names, given, strict=True))
         for name, answer in answers.items():
@@ -412,12 +413,12 @@ async def load_host_state(
 ) -> bool:
     """Load what is remembered under these names, and under the gates that these hosts were in before; what is `known`
     here is newer. False where everything was lost meanwhile."""
-    session, epoch = parts.session, parts.session.epoch
+    session, epoch = parts.session, parts.session.lease_epoch
     found = await _remembered(parts, names)
     before = {str(memory.pace[GATE]) for memory in found if GATE in memory.pace} - names
     if before:
         found += await _remembered(parts, before)
-    if epoch != session.epoch:
+    if epoch != session.lease_epoch:
         return False
     new = [memory for memory in found if not known(memory.host)]
     session.hosts.load(new)
@@ -429,8 +430,8 @@ async def load_host_state(
 
 async def _remembered(parts: WorkerContext, names: set[str]) -> list[HostMemory]:
     """Patiently: a gate that has been leased must be opened."""
-    session, epoch = parts.session, parts.session.epoch
-    while epoch == session.epoch:
+    session, epoch = parts.session, parts.session.lease_epoch
+    while epoch == session.lease_epoch:
         try:
             return await session.worker.call(lambda: list(session.store.hosts(sorted(names))))
         except StoreLost:

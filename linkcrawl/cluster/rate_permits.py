@@ -15,6 +15,7 @@ from scrapy.http import Request
 
 from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.frontier.gates.workbench import Gate, Lane
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import Task
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.rules import SharedLimit
@@ -93,12 +94,12 @@ class RatePermits:
                 self._tell(grant, begun=False)
 
     def _tell(self, grant: Permit, *, begun: bool) -> None:
-        epoch = self._session.epoch
+        epoch = self._session.lease_epoch
         self._spawn(lambda: self._strike(grant, begun, epoch))
 
     async def _strike(self, grant: Permit, begun: bool, epoch: int) -> None:
         clocks = [(clock.name, clock.delay) for clock in grant.clocks]
-        while epoch == self._session.epoch:
+        while epoch == self._session.lease_epoch:
             try:
                 await self._ledger.struck(clocks, grant.name, grant.at, begun=begun)
             except redis.RedisError:  # unsaid, nobody else could begin a check of the collection
@@ -107,12 +108,12 @@ class RatePermits:
                 return
 
     async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, wish: Permit, opens: float) -> None:
-        epoch, wait = self._session.epoch, None
+        epoch, wait = self._session.lease_epoch, None
         try:
             asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in wish.clocks]
             wait = await self._ledger.grant(asked, wish.name, wish.at)
         finally:
-            if epoch == self._session.epoch:
+            if epoch == self._session.lease_epoch:
                 self._asking[gate.name] -= 1
                 self._answered(gate, task, lane, wish, wait)
                 self._parts.bench.retime(gate, opens)
@@ -139,5 +140,5 @@ def _key(task: Task) -> Key:
     """The link for a check that begins, be it known by its link or by its first request; else the request."""
     if isinstance(task, DueLink):
         return task.id
-    link_id: int | str | None = task.meta["link"].id if task.meta.get("clocks") else None
-    return task if link_id is None else link_id
+    context = context_of(task)
+    return task if context.link is None or not context.starts_limits else context.link.id

@@ -16,6 +16,7 @@ from linkcrawl.cluster.coordinator import Coordinator
 from linkcrawl.cluster.worker import DEATHS, ClusterWorker
 from linkcrawl.errors import LeaseLost
 from linkcrawl.frontier.gates.workbench import Gate, Lane
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import Task, limits_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink, Finished
@@ -71,11 +72,6 @@ class ClusterScheduler(Scheduler):
     def has_pending_requests(self) -> bool:
         return super().has_pending_requests() or not self.cluster.may_end
 
-    def enqueue_request(self, request: Request) -> bool:
-        # of what epoch it is shows when it comes to its gate, after a look-up that may outlast our leases
-        request.meta.setdefault("epoch", self._session.epoch)
-        return super().enqueue_request(request)
-
     def next_request(self) -> Request | None:
         if not self.cluster.holds():
             return None  # the cluster nudges when it has joined again
@@ -83,11 +79,12 @@ class ClusterScheduler(Scheduler):
 
     def ended(self, request: Request) -> None:
         self._strike(request)  # it may have failed before it was sent
-        outcome = request.meta.get("outcome")
+        context = context_of(request)
+        outcome = context.outcome
         if outcome is not None and request in self._flying:
             sent, ended = outcome.sent_at + self._skew, outcome.ended_at + self._skew
-            request.meta["outcome"] = outcome = evolve(outcome, sent_at=sent, ended_at=ended)
-        if self.cluster.holds() and request.meta.get("epoch") == self._session.epoch:
+            context.outcome = outcome = evolve(outcome, sent_at=sent, ended_at=ended)
+        if self.cluster.holds() and context.lease_epoch == self._session.lease_epoch:
             super().ended(request)
             return
         gate = self._flying.pop(request, None)
@@ -166,15 +163,16 @@ class ClusterScheduler(Scheduler):
 
     def _start_clocks(self, request: Request) -> None:
         super()._start_clocks(request)
-        started = request.meta.get("on_sent")
-        if started is None:
+        context = context_of(request)
+        if not context.spaced_by and not context.starts_limits:
             return
+        started = context.on_sent
 
         def sent() -> None:
             started()
             self._strike(request)
 
-        request.meta["on_sent"] = sent
+        context.on_sent = sent
 
     def _strike(self, request: Request) -> None:
         self.cluster.clocks.struck(request, begun=True)
@@ -188,11 +186,11 @@ class ClusterScheduler(Scheduler):
                 self.cluster.travels.end(link.id)
             self.cluster.clocks.struck(link, begun=False)
             return None
-        if not request.meta.get("clocks"):  # rules have changed since it was granted
+        if not context_of(request).starts_limits:  # rules have changed since it was granted
             self.cluster.clocks.struck(link, begun=False)
         if self.cluster.is_parked(link):
             self.cluster.clocks.struck(link, begun=False)
-            self._emit(self._spider.bar(request, Denial(reason="parked", error=f"{DEATHS} workers died over it")))
+            self._emit(self._spider.deny(request, Denial(reason="parked", error=f"{DEATHS} workers died over it")))
             return None
         return request
 
@@ -201,7 +199,7 @@ class ClusterScheduler(Scheduler):
         request = self._spider.resume(link, check)
         if not check.hops:
             applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-            request.meta["clocks"] = tuple((clock.name, clock.delay) for clock in applied.clocks)
+            context_of(request).starts_limits = bool(applied.clocks)
         return request
 
     def _let_go(self, task: Request, link: DueLink) -> None:

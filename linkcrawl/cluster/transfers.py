@@ -22,6 +22,7 @@ from linkcrawl.cluster.codec import VERSION, Ticket, TransferredCheck, read_tran
 from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.cluster.coordinator import Coordinator, WaitingTransfer
 from linkcrawl.errors import SessionLost, UnreadableTransfer
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.items import DueLink
 
 if TYPE_CHECKING:
@@ -103,14 +104,16 @@ class CheckTransfers:
 
     def send(self, request: Request, gate: str) -> None:
         """Pass the check of a request on to whoever leases the gate."""
-        link: DueLink = request.meta["link"]
+        link, check = context_of(request).link, context_of(request).check
+        assert link is not None
+        assert check is not None
         home = self._home(link.host)
         ticket = self._guests.pop(link.id, None) or Ticket.of(link, home)
         self._let_go(link.id)
         self._feeder.under_way -= 1
         self._away[ticket.token] = ticket
-        text = TransferredCheck(version=VERSION, ticket=ticket, link=link, check=request.meta["check"]).text()
-        sending = self._send(WaitingTransfer(gate=gate, text=text), ticket, self._session.epoch)
+        text = TransferredCheck(version=VERSION, ticket=ticket, link=link, check=check).text()
+        sending = self._send(WaitingTransfer(gate=gate, text=text), ticket, self._session.lease_epoch)
         task = asyncio.get_running_loop().create_task(sending)
         self._sending[task] = home
         task.add_done_callback(lambda done: self._sending.pop(done, None))
@@ -122,12 +125,12 @@ class CheckTransfers:
     async def take_in(self, resume: Resume) -> list[Request]:
         """Take over some that have arrived; the requests to place. They are as before where Redis can't be asked. A
         ticket that has lapsed is not taken: the link has been begun anew."""
-        epoch, part = self._session.epoch, list(islice(self._arriving, AT_ONCE))
+        epoch, part = self._session.lease_epoch, list(islice(self._arriving, AT_ONCE))
         found = [(hop, each) for hop in part if (each := self._read(hop)) is not None]
         readable = [hop for hop, _ in found]
         tickets = [(each.ticket.home, each.ticket.token) for _, each in found]
         ours = await self._ledger.take_in([*readable, *(hop for hop in part if hop not in readable)], tickets)
-        if epoch != self._session.epoch:
+        if epoch != self._session.lease_epoch:
             return []
         for hop in part:
             self._arriving.pop(hop, None)
@@ -203,7 +206,7 @@ class CheckTransfers:
 
     async def _send(self, hop: WaitingTransfer, ticket: Ticket, epoch: int) -> None:
         journey = uuid4().hex
-        while self._session.epoch == epoch:
+        while self._session.lease_epoch == epoch:
             try:
                 await self._ledger.send(hop, ticket.home, ticket.token, journey)
             except SessionLost:

@@ -28,6 +28,7 @@ from linkcrawl.cluster.rate_permits import RatePermits
 from linkcrawl.cluster.transfers import CheckTransfers, InFlightReporter, Resume
 from linkcrawl.errors import SessionLost, StoreLost
 from linkcrawl.frontier.gates.workbench import Lane
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import RoutedTask
 from linkcrawl.items import DueLink
 
@@ -107,11 +108,12 @@ class ClusterWorker:
                 return False
             self._parts.queue.forget(task.id)
             return True
-        if task.meta.setdefault("epoch", self._session.epoch) != self._session.epoch:
+        context = context_of(task)
+        if context.lease_epoch != self._session.lease_epoch:
             return True
         if self.leases.feeds(gate):
             return False
-        if "check" in task.meta:
+        if context.check is not None:
             self.travels.send(task, gate)
         elif self.leases.has(gate) and not self.leases.is_regrouping:
             return False
@@ -136,11 +138,10 @@ class ClusterWorker:
 
     def handed_out(self, gate: str, request: Request) -> None:
         """A request goes out: should it be our last, the next holder knows over what."""
-        request.meta["epoch"] = self._session.epoch
-        request.meta["may_send"] = self.holds
-        link = request.meta.get("link")
-        if link is not None:
-            self._flying.note(gate, link.id)
+        context = context_of(request)
+        context.may_send = self.holds
+        if context.link is not None:
+            self._flying.note(gate, context.link.id)
 
     def regroup(self) -> None:
         """Policies have changed, and with them perhaps which hosts share a gate: give all gates back, and take anew."""
@@ -182,11 +183,11 @@ class ClusterWorker:
             await asyncio.sleep(SOON if takes_more else seconds)
 
     async def _try(self, do: Callable[[], Awaitable[None]]) -> None:
-        epoch = self._session.epoch
+        epoch = self._session.lease_epoch
         try:
             await do()
         except SessionLost as fault:
-            if self._session.epoch == epoch:
+            if self._session.lease_epoch == epoch:
                 self._lose(str(fault))
         except (redis.RedisError, OSError) as fault:
             self._complain(fault)
@@ -253,15 +254,15 @@ class ClusterWorker:
         """Everything that was held is dropped; what is in flight is cut off."""
         self._joined, self.beat = False, None
         self.lost_at = self._session.now() + min(0.0, self._ledger.deadline - time.monotonic())
-        self._session.epoch += 1
+        self._session.lease_epoch += 1
         self.losses += 1
         logger.error("The leases of this worker are over (%s): what it held is left to others", why)
         loop = asyncio.get_running_loop()
         for request in self._drop():
-            limit: asyncio.Timeout | None = request.meta.get("limit")
-            if limit is not None:
+            deadline = context_of(request).deadline
+            if deadline is not None:
                 with suppress(RuntimeError):  # it has ended just now
-                    limit.reschedule(loop.time())
+                    deadline.reschedule(loop.time())
         for gate in self._parts.bench.gates.values():
             self._parts.bench.drain(gate)
         self.leases.clear()

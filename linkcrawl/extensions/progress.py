@@ -20,6 +20,7 @@ from scrapy.exceptions import NotConfigured
 from linkcrawl.extensions.outcomes import OutcomeCounts
 from linkcrawl.extensions.panel import PanelState, line, lines, panel, table
 from linkcrawl.frontier.gates.eta import frontier_stats
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Record
 from linkcrawl.session import Session, session_of
@@ -88,9 +89,9 @@ class Progress:
         """Every request in flight, on one line each: seconds, method, URL, and the gate that it holds."""
         now = self._session.now()
         return [
-            f"in flight for {now - request.meta['handed_out_at']:.1f} s: {request.method} {request.url} "
-            f"({request.meta['download_slot']})"
+            f"in flight for {now - context.handed_out_at:.1f} s: {request.method} {request.url} ({context.gate})"
             for request in self._scheduler.in_flight
+            if (context := context_of(request))
         ]
 
     @property

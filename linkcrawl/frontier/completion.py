@@ -15,10 +15,11 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.politeness.outage import UNSENT
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.hints import REFUSED
-from linkcrawl.politeness.pacing.state import Blocked, Delay, Reopened, Silenced
+from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
 from linkcrawl.session import Session
 from linkcrawl.text import span
 
@@ -49,20 +50,22 @@ class CompletionHandler:
 
     def note(self, gate: Gate[Any], request: Request) -> float:
         """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
-        outcome: Outcome = request.meta["outcome"]
+        context = context_of(request)
+        outcome, host = context.outcome, context.target.host
+        assert outcome is not None
         self.audit(gate, request, outcome)
         if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
             self._session.wake_engine()
         if self._doubt.down_since is not None:
             return self._unlearned(gate)
         self._remember_refusal(gate.name, request, outcome)
-        ended = self._keeper.completed(gate, request.meta["host"], outcome, self._cost(request))
+        ended = self._keeper.completed(gate, host, outcome, self._cost(request))
         for event in ended.events:
             if isinstance(event, Blocked):
-                self._ban(gate.name, request.meta["host"], event)
+                self._ban(gate.name, host, event)
             elif isinstance(event, Reopened):
                 self._crawler.stats.inc_value("linkcrawl/reopened")
-                logger.warning("%s answers again after its probation: it is open", request.meta["host"])
+                logger.warning("%s answers again after its probation: it is open", host)
             elif isinstance(event, Silenced):
                 self._crawler.stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
@@ -75,7 +78,9 @@ class CompletionHandler:
         """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
         if self._doubt.down_since is not None:
             return self._unlearned(gate)
-        return self._keeper.completed(gate, request.meta["host"], request.meta["outcome"], self._cost(request)).wake
+        context = context_of(request)
+        assert context.outcome is not None
+        return self._keeper.completed(gate, context.target.host, context.outcome, self._cost(request)).wake
 
     async def close(self) -> None:
         """Do at once what was to be done soon: by now everything is stored."""
@@ -92,10 +97,11 @@ class CompletionHandler:
         return pace.good > 0 or any(good for _, good, _ in pace.recent)
 
     def _cost(self, request: Request) -> float:
-        link = request.meta.get("link")
+        context = context_of(request)
+        host, link = context.target.host, context.link
         if link is None:
-            return self._keeper.applied(request.meta["host"]).cost(request.url)
-        applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
+            return self._keeper.applied(host).cost(request.url)
+        applied = self._session.policies.of_link(host, link.collections, link.providers)
         return applied.cost(request.url)
 
     def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
@@ -103,15 +109,17 @@ class CompletionHandler:
         if outcome.failure in NEVER_LEFT:
             return
         self._crawler.stats.inc_value("linkcrawl/requests")
-        required: Delay = request.meta["required"]
+        context = context_of(request)
+        required = context.required
+        assert required is not None
         line = AuditEntry(
             outcome.sent_at,
             outcome.ended_at,
-            request.meta["host"],
+            context.target.host,
             gate.name,
             required.seconds,
             required.origin,
-            request.meta.pop("spaced_by", ()),
+            context.spaced_by,
             request.method,
             outcome.status or 0,
         )
@@ -124,7 +132,7 @@ class CompletionHandler:
         return max(now + gate.delay, self._keeper.wait(gate.name, now).at)
 
     def _remember_refusal(self, gate: str, request: Request, outcome: Outcome) -> None:
-        link = request.meta.get("link")
+        link = context_of(request).link
         if link is not None and (outcome.status in REFUSED or outcome.status == 503 or outcome.status == 999):
             self._refused.setdefault(gate, deque(maxlen=2 * WINDOW)).append(link.id)
 

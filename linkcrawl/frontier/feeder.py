@@ -125,9 +125,9 @@ class Feeder:
             while not queue.spent and (hungry := self._next()):
                 for each in hungry:
                     del self._hungry[each.host]
-                epoch, readings = self._session.epoch, {each.host: each.read_generation for each in hungry}
+                epoch, readings = self._session.lease_epoch, {each.host: each.read_generation for each in hungry}
                 for each, links, drained in await retry_while_store_lost(session, queue.fetch, store, hungry):
-                    if epoch != self._session.epoch:
+                    if epoch != self._session.lease_epoch:
                         break
                     if each.read_generation != readings[each.host]:  # given back meanwhile, to be read from the start
                         self.wants_refill(each)

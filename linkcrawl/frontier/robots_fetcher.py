@@ -17,9 +17,11 @@ from twisted.python.failure import Failure as TwistedFailure
 from linkcrawl import urls
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial
+from linkcrawl.frontier.ports import RequestContext, context_of
+from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.robots.cache import Access, RobotsEntry
 from linkcrawl.politeness.robots.fetch import Fetched, Fetching, RobotsAvailability, begin, step
-from linkcrawl.politeness.robots.middleware import bar_of, verdict_on
+from linkcrawl.politeness.robots.middleware import denial_of, verdict_on
 from linkcrawl.politeness.robots.parser import MAX_BYTES
 from linkcrawl.session import Session
 from linkcrawl.text import one_line
@@ -57,7 +59,7 @@ class RobotsFetcher:
     @staticmethod
     def is_robots(request: Request) -> bool:
         """Whether the request is one of the desk's own, which robots.txt doesn't apply to."""
-        return "robots" in request.meta
+        return context_of(request).robots is not None
 
     def waits_for(self, host: str) -> bool:
         """Whether requests to a host wait for its robots.txt."""
@@ -75,15 +77,16 @@ class RobotsFetcher:
     def ask(self, request: Request, now: float) -> Request | Denial | None:
         """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
         check; or None where it waits for a robots.txt that is under way."""
-        authority = request.meta["authority"]
+        context = context_of(request)
+        authority = context.target.authority
         if authority in self._waiting:
             self._waiting[authority].append(request)
             return None
-        verdict = verdict_on(self._session.robots, request, now)
+        verdict = verdict_on(self._session.robots, context, now)
         if verdict.access is Access.UNKNOWN:
             self._waiting[authority] = [request]
             return self._request(begin(authority))
-        return bar_of(verdict) or request
+        return denial_of(verdict) or request
 
     def _request(self, fetching: Fetching) -> Request:
         target = urls.read(fetching.url)
@@ -94,10 +97,9 @@ class RobotsFetcher:
             errback=self._failed,
             dont_filter=True,
             meta={
-                "robots": fetching,
-                "host": target.host,
-                "authority": target.authority,
-                "body_limit": MAX_BYTES,
+                CONTEXT: RequestContext(
+                    target=target, body_limit=MAX_BYTES, robots=fetching, lease_epoch=self._session.lease_epoch
+                ),
                 "dont_obey_robotstxt": True,
                 "verbatim_url": True,
             },
@@ -111,13 +113,15 @@ class RobotsFetcher:
         self._go_on(failure.request, b"")  # type: ignore[attr-defined]
 
     def _go_on(self, request: Request, body: bytes, *, cut: bool = False) -> None:
-        if request.meta.get("epoch", self._session.epoch) != self._session.epoch:
+        context = context_of(request)
+        if context.lease_epoch != self._session.lease_epoch:
             return  # the gates are another worker's by now
         now = self._session.now()
-        outcome = request.meta.get("outcome") or Outcome(
+        outcome = context.outcome or Outcome(
             sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"
         )
-        stepped = step(request.meta["robots"], outcome, body, cut=cut)
+        assert context.robots is not None
+        stepped = step(context.robots, outcome, body, cut=cut)
         if isinstance(stepped, Fetched):
             self._settle(stepped)
         else:
@@ -137,7 +141,7 @@ class RobotsFetcher:
             session.hosts.change(owner.host, robots={**kept, authority: session.robots.row(authority)})
         waiting = self._waiting.pop(authority, [])
         for request in waiting:
-            request.meta["robots_asked_at"] = entry.asked_at
+            context_of(request).robots_asked_at = entry.asked_at
         self._decided(authority, entry, waiting)
 
     def _may_come_back(self, fetched: Fetched) -> bool:

@@ -11,6 +11,7 @@ from scrapy.http import Request
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane, Workbench
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
@@ -34,16 +35,19 @@ class RoutedTask:
 
 def host_of(task: Task) -> str:
     """The host key that a task's request goes to."""
-    return task.host if isinstance(task, DueLink) else str(task.meta["host"])
+    return task.host if isinstance(task, DueLink) else context_of(task).target.host
 
 
 def limits_of(policies: Policies, task: Task) -> tuple[SharedLimit, ...]:
     """The clocks that a task has to clear: those of its check's collections and providers where the check begins with
     it (also where it has not gone yet for want of robots.txt), and those of its host."""
-    # only the first request of a check has `clocks`; it goes to the link's own host
-    link = task if isinstance(task, DueLink) else task.meta["link"] if task.meta.get("clocks") else None
-    if link is None:
-        return policies.of_host(host_of(task)).clocks
+    if isinstance(task, DueLink):
+        link = task
+    else:
+        context = context_of(task)
+        if not context.starts_limits or context.link is None:
+            return policies.of_host(context.target.host).clocks
+        link = context.link  # the first request of a check goes to the link's own host
     return policies.of_link(link.host, link.collections, link.providers).clocks
 
 

@@ -33,10 +33,12 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Lane, Workbench
 from linkcrawl.frontier.maintenance import WATCH, MaintenanceLoop
 from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.frontier.robots_fetcher import RobotsFetcher
 from linkcrawl.frontier.router import HostRouter, Task, host_of, limits_of
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.resolver import resolver_of
+from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.session import Session, session_of
 
@@ -126,11 +128,11 @@ class Scheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Every hop, and any other request of the spider, waits for the host that it goes to."""
-        if "host" not in request.meta:
+        if CONTEXT not in request.meta:
             target = urls.read(request.url)
             if isinstance(target, urls.Refused):
                 return False
-            request.meta["host"], request.meta["authority"] = target.host, target.authority
+            request.meta[CONTEXT] = RequestContext(target=target, lease_epoch=self._session.lease_epoch)
         self._placer.place(request, Lane.HOP)
         return True
 
@@ -158,7 +160,8 @@ class Scheduler(BaseScheduler):
                 self.bench.release(gate, gate.wake)
                 continue
             self._hand_out(request, gate)
-            if not ("link" in request.meta or self.desk.is_robots(request)):
+            context = context_of(request)
+            if context.link is None and context.robots is None:
                 return request  # another component's: the engine has the whole way for it
             self._asker.ask(request)
             if self.doubt.down_since is not None:
@@ -186,7 +189,7 @@ class Scheduler(BaseScheduler):
 
     @property
     def in_flight(self) -> list[Request]:
-        """Requests handed out that have not ended, longest first; meta says since when (`handed_out_at`, Unix time)."""
+        """Requests handed out that have not ended, longest first; their contexts say since when."""
         return list(self._flying)
 
     def ended(self, request: Request) -> None:
@@ -194,7 +197,7 @@ class Scheduler(BaseScheduler):
         gate, moved = self._flying.pop(request, None), self._moved.pop(request, None)
         if gate is None:
             return
-        answered = request.meta.get("outcome") is not None
+        answered = context_of(request).outcome is not None
         wake = self._endings.note(gate, request) if answered else gate.wake
         if moved is not None:
             self.bench.release(moved, self._endings.note_moved(moved, request) if answered else moved.wake)
@@ -203,7 +206,7 @@ class Scheduler(BaseScheduler):
     def _hold_moved(self) -> None:
         """Hosts have come to other gates: those stay closed while a request to the host is in flight."""
         for request, gate in self._flying.items():
-            held, now = self._moved.pop(request, None), self._placer.gate(request.meta["host"])
+            held, now = self._moved.pop(request, None), self._placer.gate(host_of(request))
             if now is not gate:
                 self.bench.hold(now)
                 self._moved[request] = now
@@ -240,9 +243,11 @@ class Scheduler(BaseScheduler):
 
     def _hand_out(self, request: Request, gate: Gate[Task]) -> Request:
         self._flying[request] = gate
-        required, now = self.keeper.required(gate.name), self._session.now()
+        context = context_of(request)
+        context.gate, context.required = gate.name, self.keeper.required(gate.name)
+        context.handed_out_at, context.cleared = self._session.now(), True
         self.keeper.handed_out(gate.name)
-        request.meta.update(download_slot=gate.name, required=required, handed_out_at=now, cleared=True)
+        request.meta["download_slot"] = gate.name
         dict.update(request.headers, self._identity)  # in their normal form already
         return request
 
@@ -263,7 +268,7 @@ class Scheduler(BaseScheduler):
         answer = bar or self.desk.ask(request, now)
         self._tick(request, now, goes=answer is request)
         if isinstance(answer, Denial):
-            self._emit(self._spider.bar(request, answer))
+            self._emit(self._spider.deny(request, answer))
             return None
         return answer if answer is None or answer is request else self._instead(gate, answer)
 
@@ -283,15 +288,15 @@ class Scheduler(BaseScheduler):
     def _start_clocks(self, request: Request) -> None:
         """What goes counts for the day at once: others may be handed out before it is sent."""
         clocks = limits_of(self._session.policies, request)
-        if not clocks and not request.meta.get("clocks"):  # where policies have changed, it had some
+        context = context_of(request)
+        if not clocks and not context.starts_limits:  # where policies have changed, it had some
             return
         for clock in clocks:
             self.keeper.limit_started(clock.name)
             self.bench.set_limit(clock.name, clock.delay, self.keeper.limit_opens(clock))
         names = tuple(clock.name for clock in clocks)
-        request.meta.update(
-            spaced_by=tuple((clock.name, clock.delay) for clock in clocks), on_sent=lambda: self._sent(names)
-        )
+        context.spaced_by = tuple((clock.name, clock.delay) for clock in clocks)
+        context.on_sent = lambda: self._sent(names)
 
     def _clock_names(self, task: Task) -> tuple[str, ...]:
         return tuple(clock.name for clock in limits_of(self._session.policies, task))
@@ -315,14 +320,15 @@ class Scheduler(BaseScheduler):
         if isinstance(begun, Finished):
             self._emit(begun)
             return None
-        begun.meta["clocks"] = tuple((clock.name, clock.delay) for clock in applied.clocks)
+        context_of(begun).starts_limits = bool(applied.clocks)
         return begun
 
     def _policy_bar(self, request: Request) -> Denial | None:
-        link: DueLink | None = request.meta.get("link")
+        context = context_of(request)
+        link = context.link
         if link is None:
             return None
-        applied = self._session.policies.of_link(request.meta["host"], link.collections, link.providers)
+        applied = self._session.policies.of_link(context.target.host, link.collections, link.providers)
         rule = applied.skipped_by(request.url)
         return None if rule is None else Denial(reason="skipped_by_policy", error=f"policy {rule} skips this URL")
 
@@ -343,7 +349,7 @@ class Scheduler(BaseScheduler):
         host, now = host_of(task), self._session.now()
         gate = self._placer.gate(host).name
         opens = self.keeper.host_wait(gate, host, now).at
-        link: DueLink | None = task.meta.get("link") if isinstance(task, Request) else None
+        link = context_of(task).link if isinstance(task, Request) else None
         shut = self.keeper.is_shut(gate, host, now)
         if isinstance(task, DueLink) or not shut or link is None or link.host in self.keeper.members(gate):
             if isinstance(task, Request) and self.keeper.is_shared(gate) and opens > now + WATCH:
@@ -353,7 +359,7 @@ class Scheduler(BaseScheduler):
         elif self.keeper.availability.is_paused(host):
             self._let_go(task, link)
         else:
-            self._emit(self._spider.bar(task, Denial(reason="host_blocked", error=f"{host} is blocked")))
+            self._emit(self._spider.deny(task, Denial(reason="host_blocked", error=f"{host} is blocked")))
 
     def _let_go(self, task: Request, link: DueLink) -> None:
         """A check ends without a record; its link stays due."""

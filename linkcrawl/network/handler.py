@@ -31,6 +31,7 @@ from linkcrawl.network.pool import Pool
 from linkcrawl.network.request import Destination, read_destination, request_bytes
 from linkcrawl.network.resolver import resolver_of
 from linkcrawl.network.tls import client_context
+from linkcrawl.network.transport import Transport, transport_of
 from linkcrawl.urls import BAD_PORTS
 
 if TYPE_CHECKING:
@@ -62,10 +63,9 @@ class _RequestTrace:
 class CheckDownloadHandler:
     """Sends GET and HEAD requests byte for byte and leaves every answer after its head.
 
-    `request.meta` in: `body_limit` (int: bytes of the body to read, for robots.txt; absent: none), `download_timeout`
-    (seconds, in place of LINKCRAWL_TIMEOUT; counted from connecting, a DNS lookup has its own limit), `may_send`
-    (asked once more right before sending), `on_sent` (called when it is sent). Out: `limit`, which cuts it short, and
-    always `outcome`. Raises RequestFailed where no answer came.
+    What it is told of a request, and what it leaves, is a network.transport.Transport; `outcome` is always left.
+    `request.meta["download_timeout"]` (seconds) stands in place of LINKCRAWL_TIMEOUT: it counts from connecting, a DNS
+    lookup has its own limit. Raises RequestFailed where no answer came.
     """
 
     lazy = False
@@ -90,15 +90,15 @@ class CheckDownloadHandler:
         return client_context(self._ca_bundle)
 
     async def download_request(self, request: Request) -> Response:
-        trip = _RequestTrace()
+        trip, context = _RequestTrace(), transport_of(request)
         began = time.monotonic()
-        result = await self._ask(request, trip)
+        result = await self._ask(request, context, trip)
         sent = trip.since or began
         seconds = time.monotonic() - sent
         request.meta["download_latency"] = seconds
         if isinstance(result, Fault):
-            raise self._failed(request, trip, result, sent, seconds)
-        request.meta["outcome"] = answered(
+            raise self._failed(context, trip, result, sent, seconds)
+        context.outcome = answered(
             result.head.headers, status=result.head.status, ip=trip.ip, sent_at=self._epoch + sent, seconds=seconds
         )
         return Response(
@@ -118,7 +118,7 @@ class CheckDownloadHandler:
         self._resolver.close()
         await asyncio.sleep(0)  # the loop closes aborted sockets in its next round
 
-    async def _ask(self, request: Request, trip: _RequestTrace) -> ReceivedAnswer | Fault:
+    async def _ask(self, request: Request, context: Transport, trip: _RequestTrace) -> ReceivedAnswer | Fault:
         place = read_destination(request.url)
         if isinstance(place, Fault):
             return place
@@ -128,13 +128,13 @@ class CheckDownloadHandler:
         payload = request_bytes(request.method, place, request.headers)
         if isinstance(payload, Fault):
             return payload
-        reader = AnswerReader(request.method, request.meta.get("body_limit"))
+        reader = AnswerReader(request.method, context.body_limit)
         seconds = request.meta.get("download_timeout", self._timeout)
-        return await self._exchange(request, place, payload, reader, seconds, trip)
+        return await self._exchange(context, place, payload, reader, seconds, trip)
 
     async def _exchange(
         self,
-        request: Request,
+        context: Transport,
         place: Destination,
         payload: bytes,
         reader: AnswerReader,
@@ -147,15 +147,14 @@ class CheckDownloadHandler:
         if isinstance(addresses, Fault):
             return addresses
         trip.since = time.monotonic()
-        request.meta.get("on_sent", _nothing)()
+        context.on_sent()
         try:
-            async with asyncio.timeout(seconds) as limit:
-                request.meta["limit"] = limit
+            async with asyncio.timeout(seconds) as context.deadline:
                 connection = kept or await self._connect(place, addresses, seconds, trip)
                 if isinstance(connection, Fault):
                     return connection
                 trip.phase, trip.ip = Failure.TIMEOUT_ANSWER, connection.ip
-                if not request.meta.get("may_send", _always)():
+                if not context.may_send():
                     connection.abort()
                     return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
                 result = await connection.ask(payload, reader)
@@ -184,11 +183,11 @@ class CheckDownloadHandler:
         return await start(sock, trip.ip, self._tls, host=place.host, seconds=seconds)
 
     def _failed(
-        self, request: Request, trip: _RequestTrace, fault: Fault, sent: float, seconds: float
+        self, context: Transport, trip: _RequestTrace, fault: Fault, sent: float, seconds: float
     ) -> RequestFailed:
         place = trip.destination
         error = describe(fault, place.host, place.port, seconds) if place else fault.detail
-        request.meta["outcome"] = Outcome(
+        context.outcome = Outcome(
             sent_at=self._epoch + sent,
             ended_at=self._epoch + sent + seconds,
             duration_ms=None if trip.since is None else round(seconds * 1000),
@@ -197,14 +196,6 @@ class CheckDownloadHandler:
             error=error,
         )
         return RequestFailed(fault.failure, error, trip.ip)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _always() -> bool:
-    return True
 
 
 def _is_stale_reply(result: ReceivedAnswer | Fault) -> bool:

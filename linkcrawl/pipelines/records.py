@@ -61,9 +61,9 @@ class RecordsPipeline:
         if finished is None:
             return item
         record = finished.record
-        scheduler, epoch = self._scheduler, session_of(self._crawler).epoch
+        scheduler, epoch = self._scheduler, session_of(self._crawler).lease_epoch
         believed = await scheduler.doubt.confirm(record)
-        if epoch != session_of(self._crawler).epoch or not scheduler.owns(record.link_id):
+        if epoch != session_of(self._crawler).lease_epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
         if not believed:
             scheduler.forget(record.link_id)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.extensions import throttle
 
+from linkcrawl.network.transport import CONTEXT
+
 if TYPE_CHECKING:
     from scrapy.core.downloader import Slot
     from scrapy.crawler import Crawler
@@ -35,7 +37,7 @@ class AutoThrottle(throttle.AutoThrottle):
         _, slot = self._get_slot(request, spider)
         if slot is not None:
             slot.concurrency, slot.jitter = 1, 0.0
-            required = request.meta.get("required")
+            required = getattr(request.meta.get(CONTEXT), "required", None)
             slot.delay = self._min_delay() if required is None else required.seconds
 
     def _adjust_delay(self, slot: Slot, latency: float, response: Response) -> None:

@@ -16,9 +16,11 @@ from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Check, Denial, Done, Next, answered, begin, denied
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
+from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.ingest.live import LiveIngest
 from linkcrawl.items import DueLink, Finished
+from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.hints import retry_at
 from linkcrawl.politeness.policy.rules import Applied
@@ -81,9 +83,10 @@ class ResourceProxies(scrapy.Spider):
         request: Request = failure.request  # type: ignore[attr-defined]
         yield from self._go_on(request, failure)
 
-    def bar(self, request: Request, bar: Denial) -> Finished:
+    def deny(self, request: Request, denial: Denial) -> Finished:
         """The end of a check whose next request may not be sent."""
-        finished = self._act(request.meta["link"], denied(request.meta["check"], bar, self.session.now()))
+        link, check = _check_of(request)
+        finished = self._act(link, denied(check, denial, self.session.now()))
         assert isinstance(finished, Finished)
         return finished
 
@@ -93,19 +96,20 @@ class ResourceProxies(scrapy.Spider):
         return self._request(link, Next(check=check, ask=check.ask))
 
     def _go_on(self, request: Request, failure: TwistedFailure | None) -> Iterator[Request | Finished]:
-        if request.meta.get("epoch", 0) != self.session.epoch:
+        context = context_of(request)
+        if context.lease_epoch != self.session.lease_epoch:
             return  # the link is another worker's by now
-        bar: Denial | None = request.meta.get("bar")
-        if bar is not None:
-            yield self.bar(request, bar)
+        if context.denial is not None:
+            yield self.deny(request, context.denial)
             return
-        outcome: Outcome | None = request.meta.get("outcome")
+        outcome = context.outcome
         if outcome is None:  # a fault of ours: told, and still a record
             self.logger.error("No outcome of %s", request, exc_info=failure.value if failure else None)
             now = self.session.now()
             error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"
             outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
-        yield self._act(request.meta["link"], answered(request.meta["check"], outcome), outcome)
+        link, check = _check_of(request)
+        yield self._act(link, answered(check, outcome), outcome)
 
     def _act(self, link: DueLink, step: Next | Done, outcome: Outcome | None = None) -> Request | Finished:
         if isinstance(step, Next):
@@ -136,12 +140,19 @@ class ResourceProxies(scrapy.Spider):
             errback=self.failed,
             dont_filter=True,
             meta={
-                "link": link,
-                "check": step.check,
-                "host": ask.target.host,
-                "authority": ask.target.authority,
+                CONTEXT: RequestContext(
+                    target=ask.target, link=link, check=step.check, lease_epoch=self.session.lease_epoch
+                ),
                 "dont_redirect": True,
                 "handle_httpstatus_all": True,
                 "verbatim_url": True,
             },
         )
+
+
+def _check_of(request: Request) -> tuple[DueLink, Check]:
+    """The check that a request of this spider is a step of."""
+    context = context_of(request)
+    assert context.link is not None
+    assert context.check is not None
+    return context.link, context.check

@@ -14,7 +14,7 @@ from linkcrawl.items import DueLink, Record, iso
 from linkcrawl.network.guard import allowed
 from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.politeness.robots.cache import Access
-from linkcrawl.politeness.robots.middleware import bar_of
+from linkcrawl.politeness.robots.middleware import denial_of
 from linkcrawl.status.hosts import HostStatus, HostStatusReport, State
 from linkcrawl.status.render import (
     Facts,
@@ -153,7 +153,7 @@ class TargetAssessment:
     @property
     def prospect(self) -> Forecast:
         """What would become of a check now."""
-        skipped, bar = self.applied.skipped_by(self._target.url), bar_of(self._robots)
+        skipped, bar = self.applied.skipped_by(self._target.url), denial_of(self._robots)
         if _is_forbidden(self._target.host, self._outlook.config):
             return Forecast(reason="forbidden_address", says=f"recorded as {_recorded('forbidden_address')}")
         if (paused := self._paused()) is not None:

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define
+from scrapy.http import Request
 
-from linkcrawl import settings
+from linkcrawl import settings, urls
 from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.config import Config, read_config
+from linkcrawl.frontier.ports import RequestContext
 from linkcrawl.items import HostMemory
+from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import parse
 from linkcrawl.politeness.policy.rules import Policies
@@ -82,6 +85,13 @@ def read_robots_of(robots: RobotsCache, host: str, text: str, now: float) -> Non
     """As if robots.txt of a host had just been read."""
     fetched = Fetched(authority=f"http://{host}", standing=RobotsAvailability.FOUND, body=text.encode(), note="200")
     robots.take(fetched, now)
+
+
+def request_to(url: str, *, method: str = "GET", **context: Any) -> Request:
+    """A request with a context, as the frontier gets it."""
+    target = urls.read(url)
+    assert isinstance(target, urls.Target)
+    return Request(url, method=method, meta={CONTEXT: RequestContext(target=target, **context)})
 
 
 def answer(status: int = 200, at: float = T0, took: float = 0.1, **headers: str) -> Outcome:

@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.network.handler import CheckDownloadHandler, RequestFailed
+from linkcrawl.network.transport import CONTEXT, Transport
 
 
 class Peer:
@@ -153,16 +154,23 @@ async def handler(**changed: object) -> AsyncIterator[CheckDownloadHandler]:
 
 
 async def ask(
-    made: CheckDownloadHandler, url: str, method: str = "HEAD", headers: dict[str, str] | None = None, **meta: object
+    made: CheckDownloadHandler,
+    url: str,
+    method: str = "HEAD",
+    headers: dict[str, str] | None = None,
+    body_limit: int | None = None,
+    **meta: object,
 ) -> tuple[Response | RequestFailed, Outcome]:
     """What came of one request, and the outcome that it left."""
-    request = Request(url, method=method, headers=headers, meta={"verbatim_url": True, **meta})
+    context = Transport(body_limit=body_limit)
+    request = Request(url, method=method, headers=headers, meta={"verbatim_url": True, CONTEXT: context, **meta})
     result: Response | RequestFailed
     try:
         result = await made.download_request(request)
     except RequestFailed as failed:
         result = failed
-    return result, request.meta["outcome"]
+    assert context.outcome is not None
+    return result, context.outcome
 
 
 def one(

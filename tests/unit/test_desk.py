@@ -13,10 +13,11 @@ from scrapy.http import Request, Response
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.robots_fetcher import PAUSES, RobotsFetcher
 from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import Clock, answer, session, silence
+from tests.unit.frontier_kit import Clock, answer, request_to, session, silence
 
 Answered = tuple[str, RobotsEntry, list[Request]]
 
@@ -41,9 +42,7 @@ class Office:
         )
 
     def ask(self, url: str = "http://a.example/page") -> Request | Denial | None:
-        host = url.split("/")[2]
-        meta = {"host": host, "authority": "/".join(url.split("/")[:3])}
-        return self.desk.ask(Request(url, meta=meta), self.clock())
+        return self.desk.ask(request_to(url), self.clock())
 
     def fetch(self, url: str = "http://a.example/page") -> Request:
         """What is to be sent in place of a page's request: the one for robots.txt."""
@@ -53,7 +52,7 @@ class Office:
         return asked
 
     def answer(self, request: Request, outcome: Outcome, body: str = "", *, cut: bool = False) -> None:
-        request.meta["outcome"] = outcome
+        context_of(request).outcome = outcome
         if outcome.status is None:
             assert request.errback
             request.errback(SimpleNamespace(request=request))
@@ -93,13 +92,14 @@ def test_every_authority_has_its_own(office: Office, other: str) -> None:
 def test_a_redirect_goes_to_the_gate_of_its_target(office: Office) -> None:
     office.answer(office.fetch(), answer(301, location="http://b.example:8080/rules"))
     (hop,) = office.enqueued
-    assert (hop.url, hop.meta["host"], hop.meta["authority"]) == (
+    target = context_of(hop).target
+    assert (hop.url, target.host, target.authority) == (
         "http://b.example:8080/rules",
         "b.example:8080",
         "http://b.example:8080",
     )
     assert office.desk.is_robots(hop)
-    assert hop.meta["body_limit"] == 500 * 1024
+    assert context_of(hop).body_limit == 500 * 1024
     office.answer(hop, answer(), "User-agent: *\nDisallow: /page")
     assert office.ask() == Denial(reason="robots_disallowed")
     assert office.fetch("http://b.example:8080/").url == "http://b.example:8080/robots.txt", "the rules are a's only"

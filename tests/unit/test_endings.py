@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from attrs import define
-from scrapy.http import Request
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
@@ -28,7 +27,7 @@ from linkcrawl.politeness.outage import SILENT_GATES
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, link, record
-from tests.unit.frontier_kit import T0, Clock, answer, session, silence
+from tests.unit.frontier_kit import T0, Clock, answer, request_to, session, silence
 
 HOST = "a.example"
 
@@ -53,12 +52,12 @@ class Desk:
         self.keeper.add_host(gate, host)
         return gate
 
-    def end(self, outcome: Outcome, host: str = HOST, **meta: Any) -> float:
+    def end(self, outcome: Outcome, host: str = HOST, **context: Any) -> float:
         """A request to the host ends so, a second after the one before."""
         self.clock.at += 1.0
         gate = self.gate(host)
-        told = {"host": host, "required": self.keeper.required(gate.name), "outcome": outcome, **meta}
-        return self.endings.note(gate, Request(f"http://{host}/x.pdf", method="HEAD", meta=told))
+        told = {"required": self.keeper.required(gate.name), "outcome": outcome, **context}
+        return self.endings.note(gate, request_to(f"http://{host}/x.pdf", method="HEAD", **told))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from scrapy.http import Response
 
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.handler import RequestFailed
+from linkcrawl.network.transport import CONTEXT
 
 OK = b"HTTP/1.1 200 OK\r\n"
 EMPTY = OK + b"Content-Length: 0\r\n\r\n"
@@ -185,7 +186,7 @@ def test_headers_come_out_in_both_forms():
     assert result.headers.getlist("Set-Cookie") == [b"a=1, b", b"c=2"]
     assert result.headers.getlist("Vary") == [b"A", b"B"]
     assert result.protocol == "HTTP/1.1"
-    assert result.request.meta["outcome"] is outcome
+    assert result.request.meta[CONTEXT].outcome is outcome
 
 
 def has_ipv6():

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from attrs import define
-from scrapy.http import Request
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Lane, Workbench
@@ -17,7 +15,7 @@ from linkcrawl.frontier.router import HostRouter, Task, dns_name
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import T0, Clock, policies, read_robots_of, session
+from tests.unit.frontier_kit import T0, Clock, policies, read_robots_of, request_to, session
 
 ONE, OTHER = "192.88.1.1", "192.88.1.2"
 
@@ -174,9 +172,8 @@ def test_tasks_keep_their_lanes_and_clocks_when_they_move(opened: Callable[..., 
     floor.keeper.learn("a.x.org", (ONE,))
     floor.keeper.learn("b.x.org", (OTHER,))
     begun = DueLink(id=2, url="http://b.x.org/", host="b.x.org", collections=("north",))
-    meta: dict[str, Any] = {"host": "b.x.org", "link": begun, "clocks": (("collection north", 9.0),)}
     floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)), Lane.LINK)
-    floor.placer.place(Request("http://b.x.org/", meta=meta), Lane.HOP)
+    floor.placer.place(request_to("http://b.x.org/", link=begun, starts_limits=True), Lane.HOP)
     floor.placer.regroup()
     first = floor.bench.take(T0 + 1)
     assert first is not None

@@ -10,6 +10,7 @@ from scrapy.settings import Settings
 from linkcrawl import settings as ours
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.network.handler import CheckDownloadHandler
 from linkcrawl.pipelines.records import RecordsPipeline
 from linkcrawl.wiring import TABLES, check_wiring
 
@@ -19,6 +20,10 @@ class Added:
 
 
 class OtherScheduler(Scheduler):
+    """One made of ours."""
+
+
+class OtherHandler(CheckDownloadHandler):
     """One made of ours."""
 
 
@@ -39,6 +44,7 @@ WELL: dict[str, dict[str, Any]] = {
     "another place": {"ITEM_PIPELINES": {"linkcrawl.pipelines.records.RecordsPipeline": 0}},
     "tables of a command line": {"ITEM_PIPELINES": '{"linkcrawl.pipelines.records.RecordsPipeline": 1}'},
     "a scheduler made of ours": {"SCHEDULER": OtherScheduler},
+    "a handler made of ours": {"DOWNLOAD_HANDLERS": {**ours.DOWNLOAD_HANDLERS, "https": OtherHandler}},
     "no reactor": {"TWISTED_REACTOR_ENABLED": False, "TWISTED_REACTOR": ""},
     "a table of no matter": {"SPIDER_MIDDLEWARES": {}},
 }
@@ -54,6 +60,12 @@ ILL: dict[str, Any] = {
     "DOWNLOADER": ["scrapy.core.downloader.Downloader", "no.Such"],
     "TWISTED_REACTOR": ["", None, "twisted.internet.selectreactor.SelectReactor"],
     "DOWNLOADER_MIDDLEWARES": [{}, "{}", {**ours.DOWNLOADER_MIDDLEWARES, "no.Such": 50}],
+    "DOWNLOAD_HANDLERS": [
+        {},
+        {**ours.DOWNLOAD_HANDLERS, "https": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"},
+        {**ours.DOWNLOAD_HANDLERS, "http": "no.Such"},
+        {**ours.DOWNLOAD_HANDLERS, "http": None},
+    ],
     "ITEM_PIPELINES": [{}, {"no.Such": 1}],
 }
 

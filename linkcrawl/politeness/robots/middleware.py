@@ -7,48 +7,79 @@ forbids or isn't known for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.downloadermiddlewares import robotstxt
 from scrapy.exceptions import IgnoreRequest
 
 from linkcrawl.check.procedure import Denial
+from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.robots.cache import MIN_TTL, Access, RobotsCache, RobotsVerdict
-from linkcrawl.session import session_of
+from linkcrawl.urls import Target
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
     from scrapy.http import Request
 
 
+class RobotsContext(Protocol):
+    """What robots.txt has to do with a request: its `target`, and `robots_asked_at`, when the file was read that the
+    request has waited for (Unix seconds; None: it has waited for none)."""
+
+    @property
+    def target(self) -> Target: ...
+    @property
+    def robots_asked_at(self) -> float | None: ...
+
+
 class RobotsTxtMiddleware(robotstxt.RobotsTxtMiddleware):
-    """Drops what the frontier has not cleared and robots.txt does not allow; its errback finds `meta["bar"]`."""
+    """Drops a request that has passed no gate, and one that the frontier has not cleared and robots.txt does not allow.
+    Of the latter the errback finds the reason in the context's `denial`."""
+
+    def __init__(self, crawler: Crawler, robots: RobotsCache, now: Callable[[], float]):
+        super().__init__(crawler)
+        self._robots = robots
+        self._now = now
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        session: Any = getattr(crawler.spider, "session", None)
+        if session is None:
+            raise TypeError("linkcrawl's middlewares serve the spider resourceproxies only")
+        return cls(crawler, session.robots, session.now)
 
     async def process_request(self, request: Request) -> None:  # type: ignore[override]
-        if "robots" in request.meta:
+        context: Any = request.meta.get(CONTEXT)
+        if context is None:
+            raise IgnoreRequest(f"{request} has passed no gate: engine.crawl() would have it wait for its turn")
+        if context.robots is not None:
             self._stats.inc_value("robotstxt/request_count")
-        elif not request.meta.get("cleared"):
-            verdict = verdict_on(session_of(self.crawler).robots, request, session_of(self.crawler).now())
+        elif not context.cleared:
+            verdict = verdict_on(self._robots, context, self._now())
             if verdict.access is not Access.ALLOWED:
                 self._stats.inc_value("robotstxt/forbidden")
-                request.meta["bar"] = bar_of(verdict) or Denial(reason="robots_unreachable")
+                context.denial = denial_of(verdict) or Denial(reason="robots_unreachable")
                 raise IgnoreRequest("Forbidden by robots.txt")
 
 
-def verdict_on(robots: RobotsCache, request: Request, now: float) -> RobotsVerdict:
+def verdict_on(robots: RobotsCache, context: RobotsContext, now: float) -> RobotsVerdict:
     """What robots.txt says to a request; UNKNOWN where it must be fetched first.
 
     A request that has waited for a fetch is judged by what came of it, also where that has outlived a short time to
     live while the gate was closed: else a time to live shorter than the delay would fetch for ever.
     """
-    authority = request.meta["authority"]
-    entry = robots.get(authority)
-    if entry is not None and request.meta.get("robots_asked_at") == entry.asked_at and now < entry.asked_at + MIN_TTL:
-        return entry.verdict(request.url, now)
-    return robots.verdict(authority, request.url, now)
+    target = context.target
+    entry = robots.get(target.authority)
+    if entry is not None and context.robots_asked_at == entry.asked_at and now < entry.asked_at + MIN_TTL:
+        return entry.verdict(target.url, now)
+    return robots.verdict(target.authority, target.url, now)
 
 
-def bar_of(verdict: RobotsVerdict) -> Denial | None:
-    """The bar that a verdict puts before a request; None where it may go."""
+def denial_of(verdict: RobotsVerdict) -> Denial | None:
+    """The denial that a verdict means; None where the request may go."""
     if verdict.access is Access.DISALLOWED:
         return Denial(reason="robots_disallowed", error=verdict.note)
     if verdict.access is Access.UNREACHABLE:

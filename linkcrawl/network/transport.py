@@ -1,0 +1,49 @@
+"""What the download handler is told of a request, and what it leaves: one value under one key of `Request.meta`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from attrs import define
+from scrapy.http import Request
+
+from linkcrawl.check.outcome import Outcome
+from linkcrawl.urls import Target
+
+#: The key of `Request.meta` under which a request's context stands.
+CONTEXT = "context"
+
+
+def _always() -> bool:
+    return True
+
+
+def _nothing() -> None:
+    pass
+
+
+@define(kw_only=True, eq=False)
+class Transport:
+    """In: `target`, where the request goes, as its gate was chosen by (None: the handler reads `Request.url`);
+    `body_limit`, bytes of the body to read (None: none); `may_send`, asked once more right before sending; `on_sent`,
+    called when the request goes out.
+
+    Out: `deadline`, the request's time limit while it is in flight, which may be moved to cut it short; `outcome`, set
+    when it has ended, however it ended.
+    """
+
+    target: Target | None = None
+    body_limit: int | None = None
+    may_send: Callable[[], bool] = _always
+    on_sent: Callable[[], None] = _nothing
+    deadline: asyncio.Timeout | None = None
+    outcome: Outcome | None = None
+
+
+def transport_of(request: Request) -> Transport:
+    """The request's context; a new one where it has none, as for a request that never passed the scheduler."""
+    found: Transport | None = request.meta.get(CONTEXT)
+    if found is None:
+        found = request.meta[CONTEXT] = Transport()
+    return found
