@@ -22,7 +22,7 @@ _JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 @frozen
 class AuditEntry:
     """One request. `sent`, `ended`: Unix seconds. `required`: seconds that had to pass in the gate between the end of
-    the request before and this one, and `origin`, whose word that is. `clocks`: the clocks that its check cleared, and
+    the request before and this one, and `origin`, whose word that is. `limits`: the limits that its check cleared, and
     their delays from start to start. `status`: 0 where no answer came."""
 
     sent: float
@@ -31,7 +31,7 @@ class AuditEntry:
     gate: str
     required: float
     origin: str
-    clocks: tuple[tuple[str, float], ...]
+    limits: tuple[tuple[str, float], ...]
     method: str
     status: int
 
@@ -44,7 +44,7 @@ class AuditEntry:
             self.gate,
             round(self.required, 4),
             self.origin,
-            self.clocks,
+            self.limits,
             self.method,
             self.status,
         ]
@@ -56,9 +56,9 @@ def read_line(text: str) -> AuditEntry:
     values = json.loads(text)
     if not isinstance(values, list) or len(values) != 9:
         raise ValueError("not a line of an audit log")
-    sent, ended, host, gate, required, origin, clocks, method, status = values
+    sent, ended, host, gate, required, origin, limits, method, status = values
     return AuditEntry(
-        sent, ended, host, gate, required, origin, tuple((name, delay) for name, delay in clocks), method, status
+        sent, ended, host, gate, required, origin, tuple((name, delay) for name, delay in limits), method, status
     )
 
 

@@ -1,6 +1,6 @@
-"""The proof: from an audit log alone, the gaps that were kept per host, gate and clock, against those required.
+"""The proof: from an audit log alone, the gaps that were kept per host, gate and limit, against those required.
 
-A host's or gate's gap runs from the end of the request before to the start of the next; a clock's from start to start.
+A host's or gate's gap runs from the end of the request before to the start of the next; a limit's from start to start.
 What was required stands in the log, as the word of what kept the pace; a floor from elsewhere may be given besides.
 """
 
@@ -25,7 +25,7 @@ Floor = tuple[float, str]
 
 @frozen(kw_only=True)
 class ScopeResult:
-    """What a proof found of a host, gate or clock: requests, those that came too early, and its tightest gap, which
+    """What a proof found of a host, gate or limit: requests, those that came too early, and its tightest gap, which
     is the one that was the least above what it had to be: its seconds, those required, and whose word that was. None
     where there was one request only."""
 
@@ -76,20 +76,20 @@ class AuditVerifier:
     def __init__(self, floor: Callable[[str], Floor] = lambda host: (0.0, "")):
         self._floor = floor
         self._requests: dict[tuple[str, str], _Timeline] = {}  # by gate and host
-        self._checks: dict[str, _Timeline] = {}  # by clock
+        self._checks: dict[str, _Timeline] = {}  # by limit
         self._origins: dict[str, int] = {}
 
     def add(self, line: AuditEntry) -> None:
         """Take note of a request."""
         requests = self._requests.setdefault((line.gate, line.host), _Timeline())
         requests.add(line.sent, line.ended, line.required, self._number(line.origin))
-        for name, delay in line.clocks:
+        for name, delay in line.limits:
             # from start to start: as if a check ended when it began
             checks = self._checks.setdefault(name, _Timeline())
             checks.add(line.sent, line.sent, delay, self._number(f"delay of {name}"))
 
     def scopes(self) -> list[ScopeResult]:
-        """All hosts, all gates that are not just a host's own, and all clocks; those with violations first."""
+        """All hosts, all gates that are not just a host's own, and all limits; those with violations first."""
         gates: dict[str, dict[str, _Timeline]] = {}
         hosts: dict[str, list[_Timeline]] = {}
         for (gate, host), trail in self._requests.items():
@@ -98,7 +98,7 @@ class AuditVerifier:
         found = [self._scope("host", host, trails, self._floor(host)) for host, trails in hosts.items()]
         shared = {gate: trails for gate, trails in gates.items() if trails.keys() != {gate}}
         found += [self._scope("gate", gate, trails.values()) for gate, trails in shared.items()]
-        found += [self._scope("clock", clock, [trail]) for clock, trail in self._checks.items()]
+        found += [self._scope("limit", limit, [trail]) for limit, trail in self._checks.items()]
         return sorted(found, key=lambda scope: (-scope.violations, scope.kind, scope.name))
 
     def _number(self, origin: str) -> int:

@@ -33,10 +33,10 @@ Key = int | str | Request
 
 @frozen
 class Permit:
-    """Leave to begin a check, or to send another request. `clocks`: names and delays in seconds; `at`: Unix seconds."""
+    """Leave to begin a check, or to send another request. `limits`: names and delays in seconds; `at`: Unix seconds."""
 
     name: str
-    clocks: tuple[SharedLimit, ...]
+    limits: tuple[SharedLimit, ...]
     at: float
 
 
@@ -67,15 +67,15 @@ class RatePermits:
         """Whether a task of the gate is not in it, because Redis is asked for it."""
         return self._asking[gate] > 0
 
-    def asks(self, gate: Gate[Task], task: Task, lane: Lane, clocks: tuple[SharedLimit, ...]) -> bool:
-        """Whether a task has to wait for a word of Redis that it may clear its clocks; its gate waits with it."""
+    def asks(self, gate: Gate[Task], task: Task, lane: Lane, limits: tuple[SharedLimit, ...]) -> bool:
+        """Whether a task has to wait for a word of Redis that it may clear its limits; its gate waits with it."""
         grant = self._granted.pop(_key(task), None)
         if grant is not None:
             self._used[_key(task)] = grant
             return False
         opens, gate.wake = gate.wake, self._session.now() + HOUR
         self._asking[gate.name] += 1
-        wish = Permit(uuid4().hex, clocks, self._session.now())
+        wish = Permit(uuid4().hex, limits, self._session.now())
         self._spawn(lambda: self._ask(gate, task, lane, wish, opens))
         return True
 
@@ -98,10 +98,10 @@ class RatePermits:
         self._spawn(lambda: self._strike(grant, begun, epoch))
 
     async def _strike(self, grant: Permit, begun: bool, epoch: int) -> None:
-        clocks = [(clock.name, clock.delay) for clock in grant.clocks]
+        limits = [(limit.name, limit.delay) for limit in grant.limits]
         while epoch == self._session.lease_epoch:
             try:
-                await self._ledger.struck(clocks, grant.name, grant.at, begun=begun)
+                await self._ledger.struck(limits, grant.name, grant.at, begun=begun)
             except redis.RedisError:  # unsaid, nobody else could begin a check of the collection
                 await asyncio.sleep(RETRY)
             else:
@@ -110,7 +110,7 @@ class RatePermits:
     async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, wish: Permit, opens: float) -> None:
         epoch, wait = self._session.lease_epoch, None
         try:
-            asked = [(clock.name, clock.delay, clock.max_per_day or 0) for clock in wish.clocks]
+            asked = [(limit.name, limit.delay, limit.max_per_day or 0) for limit in wish.limits]
             wait = await self._ledger.grant(asked, wish.name, wish.at)
         finally:
             if epoch == self._session.lease_epoch:
@@ -129,11 +129,11 @@ class RatePermits:
         if wait == 0:
             self._granted[_key(task)] = wish
         else:
-            names = tuple(clock.name for clock in wish.clocks)
+            names = tuple(limit.name for limit in wish.limits)
             opens = self._session.now() + (1.0 if wait is None else wait)
-            for clock in wish.clocks:
-                self._parts.bench.set_limit(clock.name, clock.delay, opens)
-        self._parts.bench.offer(gate, task, lane=lane, clocks=names, first=True)
+            for limit in wish.limits:
+                self._parts.bench.set_limit(limit.name, limit.delay, opens)
+        self._parts.bench.offer(gate, task, lane=lane, limits=names, first=True)
 
 
 def _key(task: Task) -> Key:

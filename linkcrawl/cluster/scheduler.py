@@ -140,14 +140,14 @@ class ClusterScheduler(Scheduler):
         return super()._hand_out(request, gate)
 
     def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
-        clocks = limits_of(self._session.policies, task)
-        if clocks and self.cluster.clocks.asks(gate, task, self._lane(task), clocks):
+        limits = limits_of(self._session.policies, task)
+        if limits and self.cluster.permits.asks(gate, task, self._lane(task), limits):
             return None
         return super()._prepare(gate, task, now)
 
     def _instead(self, gate: Gate[Task], robots: Request) -> Request | None:
-        clocks = limits_of(self._session.policies, robots)
-        if clocks and self.cluster.clocks.asks(gate, robots, Lane.HOP, clocks):
+        limits = limits_of(self._session.policies, robots)
+        if limits and self.cluster.permits.asks(gate, robots, Lane.HOP, limits):
             return None
         return super()._instead(gate, robots)
 
@@ -159,10 +159,10 @@ class ClusterScheduler(Scheduler):
     def _tick(self, request: Request, now: float, goes: bool) -> None:
         super()._tick(request, now, goes)
         if not goes:
-            self.cluster.clocks.struck(request, begun=False)
+            self.cluster.permits.struck(request, begun=False)
 
-    def _start_clocks(self, request: Request) -> None:
-        super()._start_clocks(request)
+    def _start_limits(self, request: Request) -> None:
+        super()._start_limits(request)
         context = context_of(request)
         if not context.spaced_by and not context.starts_limits:
             return
@@ -175,7 +175,7 @@ class ClusterScheduler(Scheduler):
         context.on_sent = sent
 
     def _strike(self, request: Request) -> None:
-        self.cluster.clocks.struck(request, begun=True)
+        self.cluster.permits.struck(request, begun=True)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
         self.cluster.travels.begin(link)
@@ -184,22 +184,22 @@ class ClusterScheduler(Scheduler):
         if request is None:
             if self.feeder.under_way == begun:  # it isn't its time
                 self.cluster.travels.end(link.id)
-            self.cluster.clocks.struck(link, begun=False)
+            self.cluster.permits.struck(link, begun=False)
             return None
         if not context_of(request).starts_limits:  # rules have changed since it was granted
-            self.cluster.clocks.struck(link, begun=False)
+            self.cluster.permits.struck(link, begun=False)
         if self.cluster.is_parked(link):
-            self.cluster.clocks.struck(link, begun=False)
+            self.cluster.permits.struck(link, begun=False)
             self._emit(self._spider.deny(request, Denial(reason="parked", error=f"{DEATHS} workers died over it")))
             return None
         return request
 
     def _resume(self, link: DueLink, check: Check) -> Request:
-        """The next request of a check that comes from another worker; its first one has still to clear its clocks."""
+        """The next request of a check that comes from another worker; its first one has still to clear its limits."""
         request = self._spider.resume(link, check)
         if not check.hops:
             applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-            context_of(request).starts_limits = bool(applied.clocks)
+            context_of(request).starts_limits = bool(applied.limits)
         return request
 
     def _let_go(self, task: Request, link: DueLink) -> None:

@@ -69,8 +69,8 @@ class ClusterWorker:
         self._resume = resume
         self.travels = CheckTransfers(parts)
         self.leases = Leases(parts, self.travels, self._arrive)
-        self.clocks = RatePermits(parts, self._spawn, self.leases.feeds)
-        self.leases.is_asking = self.clocks.is_asking
+        self.permits = RatePermits(parts, self._spawn, self.leases.feeds)
+        self.leases.is_asking = self.permits.is_asking
         self._agreement = PolicyVersion(parts.session)
         self.beat: HeartbeatReply | None = None
         self._joined = False
@@ -215,7 +215,7 @@ class ClusterWorker:
         if not self._joined or self.beat is None:
             return
         beat, now = self.beat, self._session.now()
-        self.clocks.give_back_unused()
+        self.permits.give_back_unused()
         await self._arrive(())
         await self.travels.tell_ended()
         await self.leases.answer_bells()
@@ -271,7 +271,7 @@ class ClusterWorker:
         self._parts.queue.clear()
         self._parts.feeder.clear()
         self._flying.clear()
-        self.clocks.clear()
+        self.permits.clear()
         self._nothing_left = self._has_looked = False
 
     def _complain(self, fault: Exception) -> None:

@@ -147,8 +147,8 @@ def outcome(
     )
     loading = LoadBuilder(outlook, seconds)
     loads = loading.loads(work, UNKNOWN)
-    course = simulate(loads, loading.clocks, config.concurrent_requests or sys.maxsize, began=now)
-    return WhatIf(course=course, chains=chains(loads, loading.clocks), origins=loading.origins)
+    course = simulate(loads, loading.limits, config.concurrent_requests or sys.maxsize, began=now)
+    return WhatIf(course=course, chains=chains(loads, loading.limits), origins=loading.origins)
 
 
 def show(outcomes: Mapping[str, WhatIf]) -> None:

@@ -39,16 +39,16 @@ def host_of(task: Task) -> str:
 
 
 def limits_of(policies: Policies, task: Task) -> tuple[SharedLimit, ...]:
-    """The clocks that a task has to clear: those of its check's collections and providers where the check begins with
+    """The limits that a task has to clear: those of its check's collections and providers where the check begins with
     it (also where it has not gone yet for want of robots.txt), and those of its host."""
     if isinstance(task, DueLink):
         link = task
     else:
         context = context_of(task)
         if not context.starts_limits or context.link is None:
-            return policies.of_host(context.target.host).clocks
+            return policies.of_host(context.target.host).limits
         link = context.link  # the first request of a check goes to the link's own host
-    return policies.of_link(link.host, link.collections, link.providers).clocks
+    return policies.of_link(link.host, link.collections, link.providers).limits
 
 
 def dns_name(host: str) -> str:
@@ -145,8 +145,8 @@ class HostRouter:
         if self.cluster is not None and self.cluster.has_elsewhere(self._keeper.name(host_of(task)), placed):
             return
         gate = self.gate(host_of(task))
-        clocks = limits_of(self._session.policies, task)
-        for clock in clocks:
-            self._bench.set_limit(clock.name, clock.delay, self._keeper.limit_opens(clock))
-        names = tuple(clock.name for clock in clocks)
-        self._bench.offer(gate, task, lane=placed.lane, clocks=names, first=placed.first)
+        limits = limits_of(self._session.policies, task)
+        for limit in limits:
+            self._bench.set_limit(limit.name, limit.delay, self._keeper.limit_opens(limit))
+        names = tuple(limit.name for limit in limits)
+        self._bench.offer(gate, task, lane=placed.lane, limits=names, first=placed.first)

@@ -172,10 +172,10 @@ class Scheduler(BaseScheduler):
     def _not_yet(self, gate: Gate[Task], task: Task, opens: float, now: float) -> None:
         """It is not this host's time after all. It waits in its gate where that is its own; else the gate goes on with
         its other hosts: a link is met again later, a hop waits aside."""
-        clocks = self._clock_names(task)
-        self.bench.refund(clocks, now)
+        limits = self._limit_names(task)
+        self.bench.refund(limits, now)
         if not self.keeper.is_shared(gate.name):
-            self.bench.put_back(gate, task, clocks)
+            self.bench.put_back(gate, task, limits)
             self.bench.release(gate, opens)
             return
         if isinstance(task, DueLink):
@@ -257,12 +257,12 @@ class Scheduler(BaseScheduler):
             self._note_taken(gate, task)
             request = self._begin(task, now)
             if request is None:
-                self.bench.refund(self._clock_names(task), now)
+                self.bench.refund(self._limit_names(task), now)
                 return None
         else:
             request = task
         if self.desk.is_robots(request):
-            self._start_clocks(request)
+            self._start_limits(request)
             return request
         bar = self._policy_bar(request)
         answer = bar or self.desk.ask(request, now)
@@ -274,37 +274,37 @@ class Scheduler(BaseScheduler):
 
     def _instead(self, gate: Gate[Task], robots: Request) -> Request | None:
         """A robots.txt is fetched first, in the turn of the request that waits for it."""
-        self._start_clocks(robots)
+        self._start_limits(robots)
         return robots
 
     def _tick(self, request: Request, now: float, goes: bool) -> None:
-        """A request starts its clocks when it goes itself: not when robots.txt is fetched in its place, which starts
+        """A request starts its limits when it goes itself: not when robots.txt is fetched in its place, which starts
         those of its host only, and not where nothing is sent."""
         if goes:
-            self._start_clocks(request)
+            self._start_limits(request)
         else:
-            self.bench.refund(self._clock_names(request), now)
+            self.bench.refund(self._limit_names(request), now)
 
-    def _start_clocks(self, request: Request) -> None:
+    def _start_limits(self, request: Request) -> None:
         """What goes counts for the day at once: others may be handed out before it is sent."""
-        clocks = limits_of(self._session.policies, request)
+        limits = limits_of(self._session.policies, request)
         context = context_of(request)
-        if not clocks and not context.starts_limits:  # where policies have changed, it had some
+        if not limits and not context.starts_limits:  # where policies have changed, it had some
             return
-        for clock in clocks:
-            self.keeper.limit_started(clock.name)
-            self.bench.set_limit(clock.name, clock.delay, self.keeper.limit_opens(clock))
-        names = tuple(clock.name for clock in clocks)
-        context.spaced_by = tuple((clock.name, clock.delay) for clock in clocks)
+        for limit in limits:
+            self.keeper.limit_started(limit.name)
+            self.bench.set_limit(limit.name, limit.delay, self.keeper.limit_opens(limit))
+        names = tuple(limit.name for limit in limits)
+        context.spaced_by = tuple((limit.name, limit.delay) for limit in limits)
         context.on_sent = lambda: self._sent(names)
 
-    def _clock_names(self, task: Task) -> tuple[str, ...]:
-        return tuple(clock.name for clock in limits_of(self._session.policies, task))
+    def _limit_names(self, task: Task) -> tuple[str, ...]:
+        return tuple(limit.name for limit in limits_of(self._session.policies, task))
 
-    def _sent(self, clocks: tuple[str, ...]) -> None:
-        """What the clocks space has begun: what comes next counts from now, however late a busy machine has sent it."""
-        self.bench.commit(clocks, self._session.now())
-        for name in clocks:
+    def _sent(self, limits: tuple[str, ...]) -> None:
+        """What the limits space has begun: what comes next counts from now, however late a busy machine has sent it."""
+        self.bench.commit(limits, self._session.now())
+        for name in limits:
             self.keeper.limit_started(name, counts=False)
 
     def _begin(self, link: DueLink, now: float) -> Request | None:
@@ -320,7 +320,7 @@ class Scheduler(BaseScheduler):
         if isinstance(begun, Finished):
             self._emit(begun)
             return None
-        context_of(begun).starts_limits = bool(applied.clocks)
+        context_of(begun).starts_limits = bool(applied.limits)
         return begun
 
     def _policy_bar(self, request: Request) -> Denial | None:

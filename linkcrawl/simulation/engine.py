@@ -24,11 +24,11 @@ Onward = str | None
 
 @frozen(kw_only=True)
 class Part:
-    """So many links alike: the gate that each redirects to, and the clocks that each must clear."""
+    """So many links alike: the gate that each redirects to, and the limits that each must clear."""
 
     links: int
     onward: Onward = None
-    clocks: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
 
 def _always(moment: float) -> float:
@@ -51,7 +51,7 @@ class GateLoad:
 
 @frozen(kw_only=True)
 class Chain:
-    """What one gate or clock alone has to do: requests (starts, for a clock), and the least time it takes."""
+    """What one gate or limit alone has to do: requests (starts, for a limit), and the least time it takes."""
 
     name: str
     requests: int
@@ -71,20 +71,20 @@ class SimulationResult:
     left: int
 
 
-def chains(loads: Sequence[GateLoad], clocks: Mapping[str, float]) -> list[Chain]:
-    """Every gate's and clock's own time, longest first: the links, the hops that come to a gate, and robots.txt."""
+def chains(loads: Sequence[GateLoad], limits: Mapping[str, float]) -> list[Chain]:
+    """Every gate's and limit's own time, longest first: the links, the hops that come to a gate, and robots.txt."""
     requests = {load.gate: load.robots for load in loads}
-    starts = dict.fromkeys(clocks, 0)
+    starts = dict.fromkeys(limits, 0)
     for load in loads:
         for part in load.parts:
             requests[load.gate] += part.links
             if part.onward in requests:  # else it never opens
                 requests[part.onward] += part.links
-            for clock in part.clocks:
-                starts[clock] += part.links
+            for limit in part.limits:
+                starts[limit] += part.links
     own = [_chain(load, requests[load.gate]) for load in loads]
     own += [
-        Chain(name=name, requests=number, delay=clocks[name], seconds=max(0, number - 1) * clocks[name])
+        Chain(name=name, requests=number, delay=limits[name], seconds=max(0, number - 1) * limits[name])
         for name, number in starts.items()
     ]
     return sorted(own, key=lambda chain: -chain.seconds)
@@ -95,10 +95,10 @@ def _chain(load: GateLoad, requests: int) -> Chain:
     return Chain(name=load.gate, requests=requests, delay=load.delay, seconds=seconds)
 
 
-def bound(loads: Sequence[GateLoad], clocks: Mapping[str, float], concurrency: int) -> float:
+def bound(loads: Sequence[GateLoad], limits: Mapping[str, float], concurrency: int) -> float:
     """The longest chain, or all answer times shared out over the requests at once, whichever is more."""
     service = {load.gate: load.service for load in loads}
-    each = chains(loads, clocks)
+    each = chains(loads, limits)
     work = sum(chain.requests * service.get(chain.name, 0.0) for chain in each)
     return max(max((chain.seconds for chain in each), default=0.0), work / concurrency)
 
@@ -113,18 +113,18 @@ class _Feed:
 
 
 def simulate(
-    loads: Sequence[GateLoad], clocks: Mapping[str, float], concurrency: int, *, began: float = 0.0
+    loads: Sequence[GateLoad], limits: Mapping[str, float], concurrency: int, *, began: float = 0.0
 ) -> SimulationResult:
     """Let all loads be crawled, `concurrency` requests at once. `began`: Unix seconds, for quiet hours."""
     never = {load.gate for load in loads if math.isinf(load.open_at(began))}
-    run = _Run([load for load in loads if load.gate not in never], clocks, began)
+    run = _Run([load for load in loads if load.gate not in never], limits, began)
     while run.step(concurrency):
         pass
     left = sum(part.links for load in loads if load.gate in never for part in load.parts) + run.stranded
     return SimulationResult(
         requests=run.requests,
         makespan=max(run.ends.values(), default=began) - began,
-        bound=bound(run.loads, clocks, concurrency),
+        bound=bound(run.loads, limits, concurrency),
         ends={name: end - began for name, end in run.ends.items()},
         left=left,
     )
@@ -133,7 +133,7 @@ def simulate(
 class _Run:
     """The virtual clock, the requests in flight, and the workbench."""
 
-    def __init__(self, loads: Sequence[GateLoad], clocks: Mapping[str, float], began: float):
+    def __init__(self, loads: Sequence[GateLoad], limits: Mapping[str, float], began: float):
         self.loads = loads
         self.ends: dict[str, float] = {}
         self.requests = 0
@@ -143,7 +143,7 @@ class _Run:
         self._flying: list[tuple[float, int, Gate[Onward], Onward]] = []
         self._order = count()
         self._feeds: dict[str, _Feed] = {}
-        for name, delay in clocks.items():
+        for name, delay in limits.items():
             self._bench.set_limit(name, delay)
         for load in loads:
             gate = self._bench.gate(load.gate, wake=load.open_at(began))
@@ -186,7 +186,7 @@ class _Run:
         for _ in range(min(READY, feed.left)):
             part = next(feed.links)
             feed.left -= 1
-            self._bench.offer(gate, part.onward, clocks=part.clocks)
+            self._bench.offer(gate, part.onward, limits=part.limits)
         gate.backlog = feed.left
 
 

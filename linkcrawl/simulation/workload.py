@@ -46,7 +46,7 @@ def of_store(store: Store, policies: Policies, now: float) -> Workload:
     """What is due in a store. Collections are told apart where a rule spaces them; providers and redirects are not."""
     work: Workload = Counter({HostKind(line.host): line.due for line in store.backlog(now) if line.host})
     for name in store.collections():
-        if not policies.of_link("", (name,)).clocks:
+        if not policies.of_link("", (name,)).limits:
             continue
         for line in store.backlog(now, LinkFilter(collection=_literal(name))):
             known = min(line.due, work[HostKind(line.host)])  # a link of several such collections is counted once
@@ -123,18 +123,18 @@ class LoadBuilder:
         self._memory = {known.host: known.pace for known in outlook.hosts}  # opening gates changes it
         self._hosts: dict[str, set[str]] = {}
         self._parts: dict[str, Counter[tuple[str | None, tuple[str, ...]]]] = {}
-        self.clocks: dict[str, float] = {}
+        self.limits: dict[str, float] = {}
         #: Why each gate has its delay.
         self.origins: dict[str, str] = {}
 
     def loads(self, work: Workload, unknown: float) -> list[GateLoad]:
-        """The loads, and `clocks` and `origins` on the way. `unknown`: answer time of hosts that never answered."""
+        """The loads, and `limits` and `origins` on the way. `unknown`: answer time of hosts that never answered."""
         for kind, number in work.items():
             gate = self._gate(kind.host)
             onward = self._gate(kind.onward) if kind.onward else None
-            clocks = self._outlook.policies.of_link(kind.host, kind.collections, kind.providers).clocks
-            self.clocks.update({clock.name: _spacing(clock) for clock in clocks})
-            self._parts[gate][onward, tuple(clock.name for clock in clocks)] += number
+            limits = self._outlook.policies.of_link(kind.host, kind.collections, kind.providers).limits
+            self.limits.update({limit.name: _spacing(limit) for limit in limits})
+            self._parts[gate][onward, tuple(limit.name for limit in limits)] += number
         return [self._load(gate, hosts, unknown) for gate, hosts in self._hosts.items()]
 
     def _gate(self, host: str) -> str:
@@ -159,8 +159,8 @@ class LoadBuilder:
             service=service,
             robots=len(hosts),
             parts=tuple(
-                Part(links=number, onward=onward, clocks=clocks)
-                for (onward, clocks), number in self._parts[gate].items()
+                Part(links=number, onward=onward, limits=limits)
+                for (onward, limits), number in self._parts[gate].items()
             ),
             open_at=self._opening(gate, hosts),
         )
@@ -177,9 +177,9 @@ def _at_once(moment: float) -> float:
     return moment
 
 
-def _spacing(clock: SharedLimit) -> float:
+def _spacing(limit: SharedLimit) -> float:
     """A limit of checks a day comes to a delay as long."""
-    return max(clock.delay, DAY / clock.max_per_day if clock.max_per_day else 0.0)
+    return max(limit.delay, DAY / limit.max_per_day if limit.max_per_day else 0.0)
 
 
 def _daily(terms: PacingLimits, service: float) -> float:

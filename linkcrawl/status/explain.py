@@ -73,7 +73,7 @@ class Explanation:
     def _of_target(self, target: urls.Target) -> Facts:
         weighed = TargetAssessment(self.outlook, target, self.link)
         view, overview = weighed.view, weighed.overview
-        clocks = [f"{clock.name}: {clock.delay:g} s by policy {clock.rule}" for clock in weighed.applied.clocks]
+        limits = [f"{limit.name}: {limit.delay:g} s by policy {limit.rule}" for limit in weighed.applied.limits]
         return [
             ("request", target.url),
             ("would be", weighed.prospect.says),
@@ -82,7 +82,7 @@ class Explanation:
             *order_facts(view.order),
             *delay_facts(overview, view),
             *([("cost", f"{weighed.cost:g} delays")] if weighed.cost > 1 else []),
-            *[("clock", text) for text in clocks],
+            *[("limit", text) for text in limits],
             *policy_facts(weighed.applied),
             ("robots.txt", weighed.robots_says),
             ("method", weighed.method_says),
@@ -181,8 +181,8 @@ class TargetAssessment:
                 for number in keeper.considered(self.view.gate)
             ],
             "policies": [{"name": rule.name, "says": contribution(rule)} for rule in self.applied.rules],
-            "clocks": [
-                {"name": clock.name, "delay": clock.delay, "policy": clock.rule} for clock in self.applied.clocks
+            "limits": [
+                {"name": limit.name, "delay": limit.delay, "policy": limit.rule} for limit in self.applied.limits
             ],
             "robots": {"authority": self._target.authority, "access": self._robots.access, "says": self.robots_says},
         }
@@ -196,7 +196,7 @@ class TargetAssessment:
         return "quiet hours" if self.applied.open_at(self._outlook.now()) > self._outlook.now() else None
 
     def _when(self) -> str:
-        moments = [self.overview.keeper.limit_opens(clock) for clock in self.applied.clocks]
+        moments = [self.overview.keeper.limit_opens(limit) for limit in self.applied.limits]
         wake = max([self.view.wake or 0.0, *moments])
         when = f"at {iso(wake)} at the earliest" if wake > self._outlook.now() else "as soon as it is its turn"
         return f"{when}, once robots.txt is read" if self._robots.access is Access.UNKNOWN else when

@@ -154,5 +154,5 @@ class HostStatusReport:
 
 
 def _is_host(name: str) -> bool:
-    """Host memory also holds what is known of group gates and clocks, whose names have a space."""
+    """Host memory also holds what is known of group gates and limits, whose names have a space."""
     return " " not in name

@@ -17,7 +17,7 @@ POLICY = '[[policy]]\nname = "collection"\ncollections = ["slow"]\ndelay = 0.3\n
 
 
 def test_answers_that_get_lost(tmp_path: Path) -> None:
-    """Gates, checks on their way and clocks of collections are handed over all the same, and nobody waits for ever for
+    """Gates, checks on their way and limits of collections are handed over all the same, and nobody waits for ever for
     what was handed over unheard."""
     policies = tmp_path / "policies.toml"
     policies.write_text(POLICY)

@@ -1,4 +1,4 @@
-"""What workers share besides gates: clocks of collections, gates of groups, seeds that are pushed, and what a cluster
+"""What workers share besides gates: limits of collections, gates of groups, seeds that are pushed, and what a cluster
 refuses."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def site(tmp_path: Path) -> Iterator[RunningSite]:
         yield site
 
 
-def test_clocks_and_groups_hold_over_all_workers(tmp_path: Path, site: RunningSite) -> None:
+def test_limits_and_groups_hold_over_all_workers(tmp_path: Path, site: RunningSite) -> None:
     policies = tmp_path / "policies.toml"
     policies.write_text(POLICIES)
     slow = [
@@ -90,7 +90,7 @@ def test_a_group_of_hosts_and_collections_keeps_one_delay_over_all_workers(tmp_p
         cluster.end(*[cluster.start() for _ in range(3)])
         requests = site.requests()
         cluster.judge([seed["url"] for seed in seeds], requests, delay=0.1)
-    spaced = [line for line in cluster.audited() if line.clocks]
+    spaced = [line for line in cluster.audited() if line.limits]
     group = {healthy(host) for host in (0, 1)}
     to_hosts = [line for line in spaced if line.host.rpartition(":")[0] in group]
     assert len(to_hosts) == sum(request.host in group for request in requests) > len(its_hosts) + 2

@@ -203,10 +203,10 @@ def test_eleven_collections_on_one_host_share_its_delay(scene: Scene) -> None:
 
 
 def test_a_clock_of_collections_spaces_checks_over_all_their_hosts(scene: Scene) -> None:
-    """Two collections under one group rule: one clock, from start to start of two checks, as they were sent. They go
+    """Two collections under one group rule: one limit, from start to start of two checks, as they were sent. They go
     over connections of their own, so that a busy server may see the earlier one late: it sees half of the delay."""
     mine = [request for request in pages(scene.requests) if request.host.startswith("127.63.")]
-    told = sent(scene.crawler, lambda line: bool(line.clocks))
+    told = sent(scene.crawler, lambda line: bool(line.limits))
     assert len(mine) == len(told) == 3 * SPREAD
     assert smallest(told) >= 0.6 - ROUNDED
     assert all(moment <= request.started + ROUNDED for moment, request in zip(told, mine, strict=True))
@@ -353,7 +353,7 @@ def test_after_unblock_the_banned_links_are_checked(scene: Scene) -> None:
 def test_the_audit_proves_it(scene: Scene) -> None:
     told = command(scene.crawler, "audit", "--rules", "--format", "json")
     scopes = json.loads(told.stdout)
-    assert {scope["kind"] for scope in scopes} == {"host", "gate", "clock"}
+    assert {scope["kind"] for scope in scopes} == {"host", "gate", "limit"}
     assert sum(scope["violations"] for scope in scopes) == 0
     proof = AuditVerifier()
     lines = list(read_lines([scene.crawler.folder / "audit.jsonl"]))

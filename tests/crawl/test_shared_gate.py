@@ -90,7 +90,7 @@ def test_a_group_of_hosts_and_a_collection_keeps_one_delay(crawler: Crawler) -> 
         assert (crawl.status, len(crawl.records)) == (0, 16)
         checks = [request.started for request in site.requests() if request.target != "/robots.txt"]
         both = sorted({*_starts(site, 0, 1), *checks})
-    told = sent(crawler, lambda line: bool(line.clocks) or _is_at(line, 0, 1))
+    told = sent(crawler, lambda line: bool(line.limits) or _is_at(line, 0, 1))
     assert len(both) == len(told) == 2 + 16
     assert smallest(told) >= 0.4 - ROUNDED
     assert smallest(both) >= 0.4 / 2

@@ -19,7 +19,7 @@ from linkcrawl.audit.verify import TOLERANCE, AuditVerifier, ScopeResult, read_l
 def line(
     sent: float, ended: float, host: str = "a", gate: str = "a", required: float = 1.0, **more: object
 ) -> AuditEntry:
-    fields = {"origin": "DOWNLOAD_DELAY", "clocks": (), "method": "HEAD", "status": 200, **more}
+    fields = {"origin": "DOWNLOAD_DELAY", "limits": (), "method": "HEAD", "status": 200, **more}
     return AuditEntry(sent, ended, host, gate, required, **fields)  # type: ignore[arg-type]
 
 
@@ -33,8 +33,8 @@ def proved(*lines: AuditEntry, **floors: float) -> dict[tuple[str, str], ScopeRe
 # Times are quarters of a second, which floats hold exactly: the brute force needs no tolerance of its own.
 QUARTERS = st.integers(0, 80).map(lambda number: number / 4)
 LINES = st.builds(
-    lambda sent, took, host, gate, required, clock, delay: line(
-        sent, sent + took, host, gate, required, clocks=((clock, delay),) if clock else ()
+    lambda sent, took, host, gate, required, limit, delay: line(
+        sent, sent + took, host, gate, required, limits=((limit, delay),) if limit else ()
     ),
     QUARTERS,
     st.integers(1, 12).map(lambda number: number / 4),
@@ -62,8 +62,8 @@ def by_brute_force(lines: list[AuditEntry]) -> dict[tuple[str, str], bool]:
         scopes["host", each.host].append((each.sent, each.ended, each.required))
         if any(other.gate == each.gate and other.host != each.gate for other in lines):
             scopes["gate", each.gate].append((each.sent, each.ended, each.required))
-        for name, delay in each.clocks:
-            scopes["clock", name].append((each.sent, each.sent, delay))
+        for name, delay in each.limits:
+            scopes["limit", name].append((each.sent, each.sent, delay))
     return {
         key: any(
             second[0] - first[1] < second[2]
@@ -106,12 +106,12 @@ def test_a_host_is_judged_over_all_its_gates_and_workers() -> None:
     assert proved(line(0, 1, "a", "a"), line(1.2, 2, "a", "policy p"))["host", "a"].violations == 1
 
 
-def test_clocks_run_from_start_to_start() -> None:
-    clock = (("collection x", 2.0),)
-    fine = proved(line(0, 5, "a", "a", clocks=clock), line(2, 3, "b", "b", clocks=clock))
-    close = proved(line(0, 5, "a", "a", clocks=clock), line(1.9, 3, "b", "b", clocks=clock))
-    assert fine["clock", "collection x"].violations == 0
-    assert close["clock", "collection x"].violations == 1
+def test_limits_run_from_start_to_start() -> None:
+    limit = (("collection x", 2.0),)
+    fine = proved(line(0, 5, "a", "a", limits=limit), line(2, 3, "b", "b", limits=limit))
+    close = proved(line(0, 5, "a", "a", limits=limit), line(1.9, 3, "b", "b", limits=limit))
+    assert fine["limit", "collection x"].violations == 0
+    assert close["limit", "collection x"].violations == 1
 
 
 def test_a_floor_from_elsewhere_is_held_against_the_log() -> None:

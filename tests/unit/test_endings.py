@@ -96,7 +96,7 @@ def test_every_end_leaves_a_line_of_the_audit(opened: Callable[..., Desk], tmp_p
     desk.end(silence())
     one, two = read_lines([tmp_path / "audit.jsonl"])
     assert (one.host, one.gate, one.required, one.origin, one.status) == (HOST, HOST, 1.0, "DOWNLOAD_DELAY", 204)
-    assert (one.clocks, two.clocks, two.status) == ((("collection c", 2.0),), (), 0)
+    assert (one.limits, two.limits, two.status) == ((("collection c", 2.0),), (), 0)
 
 
 @pytest.mark.parametrize("failure", sorted(NEVER_LEFT))

@@ -406,7 +406,7 @@ def test_a_request_on_its_way_is_remembered(opened: Open, clock: Clock) -> None:
     assert memory.pace["last_end"] == T0 + 3
 
 
-def test_the_clock_of_a_collection_is_kept_over_restarts(opened: Open, clock: Clock) -> None:
+def test_the_limit_of_a_collection_is_kept_over_restarts(opened: Open, clock: Clock) -> None:
     north = SharedLimit(name="collection North", delay=5.0, max_per_day=2, rule="north")
     at = opened()
     keeper = Gatekeeper(at)

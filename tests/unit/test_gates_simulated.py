@@ -96,8 +96,8 @@ class Simulation:
                 count += 1
                 end = at.now() + took
                 required = keeper.required(gate.name).seconds
-                for clock in at.policies.of_link(link.host, link.collections).clocks:
-                    keeper.limit_started(clock.name)
+                for limit in at.policies.of_link(link.host, link.collections).limits:
+                    keeper.limit_started(limit.name)
                 heapq.heappush(flying, (end, count, gate, link, at.now(), required, outcome(kind, end, took)))
             wake = self.bench.next_wake() if len(flying) < self.permits else None
             if not flying and (wake is None or wake == math.inf):
@@ -111,10 +111,10 @@ class Simulation:
             self.bench.release(gate, keeper.completed(gate, link.host, came, 1.0).wake)
 
     def _note(self, gate: Gate[Task], link: DueLink, sent: float, required: float, came: Outcome) -> None:
-        clocks = tuple(
-            (clock.name, clock.delay) for clock in self.at.policies.of_link(link.host, link.collections).clocks
+        limits = tuple(
+            (limit.name, limit.delay) for limit in self.at.policies.of_link(link.host, link.collections).limits
         )
-        line = AuditEntry(sent, self.at.now(), link.host, gate.name, required, "gate", clocks, "HEAD", came.status or 0)
+        line = AuditEntry(sent, self.at.now(), link.host, gate.name, required, "gate", limits, "HEAD", came.status or 0)
         self.lines.append(line)
         asked = came.headers.get("retry-after")
         if asked is not None:

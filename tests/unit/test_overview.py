@@ -138,7 +138,7 @@ def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
     assert "a.example, shared with a.example" in facts(host_facts(overview, "b.example"))
 
 
-def test_gates_and_clocks_are_no_hosts() -> None:
+def test_gates_and_limits_are_no_hosts() -> None:
     memories = [memory("policy p"), memory("clock collection c"), memory()]
     assert [view.host for view in HostStatusReport(outlook(*memories, due={})).hosts()] == [HOST]
 

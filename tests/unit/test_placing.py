@@ -166,7 +166,7 @@ def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None
     assert "policy g" not in waiting(floor)
 
 
-def test_tasks_keep_their_lanes_and_clocks_when_they_move(opened: Callable[..., Floor]) -> None:
+def test_tasks_keep_their_lanes_and_limits_when_they_move(opened: Callable[..., Floor]) -> None:
     rule = '[[policy]]\nname = "c"\ncollections = ["north"]\ndelay = 9\n'
     floor = opened(rule)
     floor.keeper.learn("a.x.org", (ONE,))
@@ -177,7 +177,7 @@ def test_tasks_keep_their_lanes_and_clocks_when_they_move(opened: Callable[..., 
     floor.placer.regroup()
     first = floor.bench.take(T0 + 1)
     assert first is not None
-    assert floor.bench.take(T0 + 9.9) is None, "one clock for both, whatever they are"
+    assert floor.bench.take(T0 + 9.9) is None, "one limit for both, whatever they are"
     assert floor.bench.take(T0 + 10) is not None
 
 

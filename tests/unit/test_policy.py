@@ -57,7 +57,7 @@ def test_all_keys_of_the_reference() -> None:
 
 def test_no_rules_say_nothing() -> None:
     applied = Policies().of_link("example.org", ("c",), ("p",))
-    assert (applied.rules, applied.floor, applied.gate, applied.clocks) == ((), None, None, ())
+    assert (applied.rules, applied.floor, applied.gate, applied.limits) == ((), None, None, ())
     assert (applied.skipped_by("http://example.org/"), applied.cost("http://example.org/"), applied.open_at(5)) == (
         None,
         1,
@@ -149,7 +149,7 @@ def test_built_in_unless_a_host_rule_has_a_delay(host: str) -> None:
     assert Policies().of_host("www." + host).floor is None
 
 
-def test_clocks_of_collections_and_providers() -> None:
+def test_limits_of_collections_and_providers() -> None:
     policies = rules(
         'collections = ["a*"]\ndelay = 2',
         'collections = ["*b"]\ndelay = 3\nmax_per_day = 10',
@@ -158,7 +158,7 @@ def test_clocks_of_collections_and_providers() -> None:
         'collections = ["n"]\npaused = true',
         'hosts = ["h"]\ndelay = 1',
     )
-    assert policies.of_link("h", ("ab", "ax", "m", "n"), ("gp",)).clocks == (
+    assert policies.of_link("h", ("ab", "ax", "m", "n"), ("gp",)).limits == (
         SharedLimit(name="collection ab", delay=3.0, max_per_day=10, rule="r1"),
         SharedLimit(name="collection ax", delay=2.0, max_per_day=None, rule="r0"),
         SharedLimit(name="collection m", delay=0.0, max_per_day=5, rule="r3"),
@@ -173,17 +173,17 @@ def test_a_group_rule_gives_its_hosts_one_gate() -> None:
     assert policies.of_host("other.org").gate is None
 
 
-def clock_names(policies: Policies, host: str, *collections: str) -> list[str]:
-    return [clock.name for clock in policies.of_link(host, collections).clocks]
+def limit_names(policies: Policies, host: str, *collections: str) -> list[str]:
+    return [limit.name for limit in policies.of_link(host, collections).limits]
 
 
 def test_a_group_of_hosts_and_collections_has_one_clock_for_all() -> None:
     policies = rules('hosts = ["*.museum.org"]\ncollections = ["c*"]\ndelay = 2\nmax_per_day = 9\ngroup = true')
-    (clock,) = policies.of_host("a.museum.org").clocks
-    assert clock == SharedLimit(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
-    assert policies.of_link("other.org", ("c1", "c2")).clocks == (clock,)
-    assert policies.of_link("b.museum.org", ("c1", "d")).clocks == (clock,)
-    assert policies.of_link("other.org", ("d",)).clocks == ()
+    (limit,) = policies.of_host("a.museum.org").limits
+    assert limit == SharedLimit(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
+    assert policies.of_link("other.org", ("c1", "c2")).limits == (limit,)
+    assert policies.of_link("b.museum.org", ("c1", "d")).limits == (limit,)
+    assert policies.of_link("other.org", ("d",)).limits == ()
 
 
 def test_groups_that_may_meet_at_a_host_share_the_clock_of_the_later_one() -> None:
@@ -194,13 +194,13 @@ def test_groups_that_may_meet_at_a_host_share_the_clock_of_the_later_one() -> No
         'hosts = ["c.org"]\ndelay = 4',
     )
     assert [policies.of_host(f"{name}.org").gate for name in "abcd"] == ["r0", "r0", "r1", None]
-    assert [clock_names(policies, f"{name}.org") for name in "abc"] == [[], ["policy r1"], ["policy r1"]]
-    assert clock_names(policies, "d.org:8080") == []
+    assert [limit_names(policies, f"{name}.org") for name in "abc"] == [[], ["policy r1"], ["policy r1"]]
+    assert limit_names(policies, "d.org:8080") == []
 
 
-def test_groups_that_never_meet_have_no_clocks() -> None:
+def test_groups_that_never_meet_have_no_shared_limits() -> None:
     policies = rules('hosts = ["*.a.org"]\ndelay = 1\ngroup = true', 'hosts = ["*.b.org"]\ndelay = 1\ngroup = true')
-    assert clock_names(policies, "x.a.org") == clock_names(policies, "x.b.org") == []
+    assert limit_names(policies, "x.a.org") == limit_names(policies, "x.b.org") == []
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def test_a_hop_is_a_request_at_the_gate_that_it_goes_to() -> None:
     assert simulate(loads, {}, 8).requests == 10
 
 
-def test_a_clock_spaces_starts_over_all_gates() -> None:
-    loads = [load(name, 10, delay=0.0, service=0.01, clocks=("collection",)) for name in "abc"]
+def test_a_limit_spaces_starts_over_all_gates() -> None:
+    loads = [load(name, 10, delay=0.0, service=0.01, limits=("collection",)) for name in "abc"]
     course = simulate(loads, {"collection": 2.0}, 64)
     assert course.bound == pytest.approx(29 * 2.0)
     assert course.bound <= course.makespan <= course.bound * 1.02 + 0.05

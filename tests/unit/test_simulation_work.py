@@ -72,7 +72,7 @@ def test_what_a_delay_costs_and_what_a_group_costs(config: Config) -> None:
         ('providers = ["P"]\ndelay = 9', 99 * 9.0),
     ],
 )
-def test_clocks_and_limits_a_day_count(config: Config, rule: str, seconds: float) -> None:
+def test_spacings_and_limits_a_day_count(config: Config, rule: str, seconds: float) -> None:
     work: Workload = Workload({HostKind("a.example.org", ("Slow one",), ("P",)): 100})
     made = told(work, config, f'[[policy]]\nname = "it"\n{rule}')
     assert made.course.makespan == pytest.approx(seconds, rel=0.02)

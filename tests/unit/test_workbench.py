@@ -76,11 +76,11 @@ def test_a_silenced_gate_that_was_ready_waits_again():
     assert len(names(bench, 10)) == 1
 
 
-def test_a_task_that_sends_nothing_leaves_its_clocks_to_the_next():
+def test_a_task_that_sends_nothing_leaves_its_limits_to_the_next():
     bench: Workbench[str] = Workbench()
     bench.set_limit("c", 10)
     for name in ("a", "b"):
-        bench.offer(bench.gate(name), name, clocks=("c",))
+        bench.offer(bench.gate(name), name, limits=("c",))
     first = bench.take(0)
     assert first is not None
     assert bench.take(0) is None
@@ -88,16 +88,16 @@ def test_a_task_that_sends_nothing_leaves_its_clocks_to_the_next():
     second = bench.take(0)
     assert second is not None
     assert {first[1], second[1]} == {"a", "b"}
-    bench.offer(bench.gate("d"), "d", clocks=("c",))
+    bench.offer(bench.gate("d"), "d", limits=("c",))
     assert names(bench, 9.9) == []
     assert names(bench, 10) == ["d"]
 
 
-def test_a_clock_counts_from_when_its_task_is_sent():
+def test_a_limit_counts_from_when_its_task_is_sent():
     bench: Workbench[str] = Workbench()
     bench.set_limit("c", 10)
     for name in ("a", "b"):
-        bench.offer(bench.gate(name), name, clocks=("c",))
+        bench.offer(bench.gate(name), name, limits=("c",))
     assert bench.take(0) is not None
     bench.commit(("c",), 0.5)
     assert names(bench, 10) == []
@@ -105,11 +105,11 @@ def test_a_clock_counts_from_when_its_task_is_sent():
     assert len(names(bench, 10.5)) == 1
 
 
-def test_a_clock_spaces_tasks_over_gates_start_to_start():
+def test_a_limit_spaces_tasks_over_gates_start_to_start():
     bench: Workbench[str] = Workbench()
     bench.set_limit("collection", 2.0)
     for name in "abc":
-        bench.offer(bench.gate(name), name, clocks=("collection",))
+        bench.offer(bench.gate(name), name, limits=("collection",))
     went = {}
     for tick in range(100):
         now = tick / 10
@@ -118,13 +118,13 @@ def test_a_clock_spaces_tasks_over_gates_start_to_start():
     assert sorted(went.values()) == [0, 2, 4]
 
 
-def test_a_task_that_a_clock_holds_back_lets_others_of_its_gate_pass():
+def test_a_task_that_a_limit_holds_back_lets_others_of_its_gate_pass():
     bench: Workbench[str] = Workbench()
     bench.set_limit("collection", 10.0)
-    bench.offer(bench.gate("a"), "first", clocks=("collection",))
+    bench.offer(bench.gate("a"), "first", limits=("collection",))
     assert names(bench, 0) == ["first"]
     gate = bench.gate("b")
-    bench.offer(gate, "held", clocks=("collection",))
+    bench.offer(gate, "held", limits=("collection",))
     bench.offer(gate, "free")
     assert names(bench, 1) == ["free"]
     bench.release(gate, 2)
@@ -133,32 +133,32 @@ def test_a_task_that_a_clock_holds_back_lets_others_of_its_gate_pass():
     assert names(bench, 10) == ["held"]
 
 
-def test_a_woken_gate_that_takes_another_task_passes_the_clocks_turn_on():
+def test_a_woken_gate_that_takes_another_task_passes_the_limits_turn_on():
     bench: Workbench[str] = Workbench()
     bench.set_limit("collection", 10.0)
-    bench.offer(bench.gate("first"), "first", clocks=("collection",))
+    bench.offer(bench.gate("first"), "first", limits=("collection",))
     assert names(bench, 0) == ["first"]
     for name in "ab":
-        bench.offer(bench.gate(name), name, clocks=("collection",))
+        bench.offer(bench.gate(name), name, limits=("collection",))
     assert names(bench, 1) == []
     bench.offer(bench.gate("a"), "hop", lane=Lane.HOP)
     bench.retime(bench.gate("a"), 10)
     assert sorted(names(bench, 10)) == ["b", "hop"]
 
 
-def test_a_woken_gate_that_is_emptied_leaves_the_clocks_turn_to_the_next():
+def test_a_woken_gate_that_is_emptied_leaves_the_limits_turn_to_the_next():
     bench: Workbench[str] = Workbench()
     bench.set_limit("collection", 10.0)
-    bench.offer(bench.gate("first"), "first", clocks=("collection",))
+    bench.offer(bench.gate("first"), "first", limits=("collection",))
     assert names(bench, 0) == ["first"]
     for name in "ab":
-        bench.offer(bench.gate(name), name, clocks=("collection",))
+        bench.offer(bench.gate(name), name, limits=("collection",))
     assert names(bench, 1) == []
     for task in ("large 1", "large 2"):
         bench.offer(bench.gate("large", wake=10), task)
     taken = bench.take(10)
     assert taken is not None
-    assert taken[1] == "large 1"  # by now the clock has woken one of the others
+    assert taken[1] == "large 1"  # by now the limit has woken one of the others
     woken = [gate for gate in bench.gates.values() if gate.woken_by is not None]
     assert [task for _, task in bench.drain(woken[0])] == [woken[0].name]
     assert names(bench, 10) == [name for name in "ab" if name != woken[0].name]
@@ -166,26 +166,26 @@ def test_a_woken_gate_that_is_emptied_leaves_the_clocks_turn_to_the_next():
 
 @st.composite
 def workloads(draw: st.DrawFn) -> list[tuple[str, float, float, int, tuple[str, ...]]]:
-    """Gates with delay, service time, links, and the clocks of their links."""
+    """Gates with delay, service time, links, and the limits of their links."""
     count = draw(st.integers(1, 8))
     number = st.floats(0.0, 5.0, allow_nan=False)
-    clocks = st.sampled_from([(), (), ("c1",), ("c2",), ("c1", "c2")])
-    return [(f"g{i}", draw(number), draw(number), draw(st.integers(1, 8)), draw(clocks)) for i in range(count)]
+    limits = st.sampled_from([(), (), ("c1",), ("c2",), ("c1", "c2")])
+    return [(f"g{i}", draw(number), draw(number), draw(st.integers(1, 8)), draw(limits)) for i in range(count)]
 
 
 @settings(max_examples=200, deadline=None)
 @given(workloads(), st.integers(1, 4))
 def test_every_task_goes_once_and_no_delay_is_undercut(load, permits):
     bench: Workbench[str] = Workbench()
-    clock_delays = {"c1": 1.5, "c2": 0.5}
-    for clock, delay in clock_delays.items():
-        bench.set_limit(clock, delay)
-    for name, delay, _, links, clocks in load:
+    limit_delays = {"c1": 1.5, "c2": 0.5}
+    for limit, delay in limit_delays.items():
+        bench.set_limit(limit, delay)
+    for name, delay, _, links, limits in load:
         gate = bench.gate(name)
         gate.delay = delay
         for i in range(links):
-            bench.offer(gate, f"{name}/{i}", clocks=clocks)
-    by_name = {name: (delay, service, clocks) for name, delay, service, _, clocks in load}
+            bench.offer(gate, f"{name}/{i}", limits=limits)
+    by_name = {name: (delay, service, limits) for name, delay, service, _, limits in load}
     now, flying, went = 0.0, [], []
     ended: dict[str, float] = {}
     started: dict[str, float] = {}
@@ -196,12 +196,12 @@ def test_every_task_goes_once_and_no_delay_is_undercut(load, permits):
             bench.release(bench.gate(name), end + by_name[name][0])
         while len(flying) < permits and (taken := bench.take(now)) is not None:
             gate, task = taken
-            delay, service, clocks = by_name[gate.name]
+            delay, service, limits = by_name[gate.name]
             assert now >= ended.get(gate.name, float("-inf")) + delay
             assert gate.name not in [name for _, name in flying]
-            for clock in clocks:
-                assert now >= started.get(clock, float("-inf")) + clock_delays[clock]
-                started[clock] = now
+            for limit in limits:
+                assert now >= started.get(limit, float("-inf")) + limit_delays[limit]
+                started[limit] = now
             went.append(task)
             heapq.heappush(flying, (now + service, gate.name))
         wake = bench.next_wake()

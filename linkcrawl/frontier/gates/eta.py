@@ -19,7 +19,7 @@ from linkcrawl.frontier.gates.workbench import Gate, GateState
 
 @frozen(kw_only=True)
 class FrontierStats:
-    """Gates by what they do, and the work left. `waiting`: for their delay, a silence or a clock; `blocked`: until a
+    """Gates by what they do, and the work left. `waiting`: for their delay, a silence or a limit; `blocked`: until a
     person unblocks them; their links are not counted in `due`, nor in `eta` those of gates that stay closed for longer
     than the crawl is patient. `eta`: seconds. `slowest`: the gate that `eta` waits for, and its own seconds.
     """

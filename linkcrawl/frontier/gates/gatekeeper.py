@@ -17,7 +17,7 @@ from linkcrawl.politeness.pacing.delay import considered, counted, delay, note, 
 from linkcrawl.politeness.pacing.hints import answer_of
 from linkcrawl.politeness.pacing.persistence import GATE, assume_just_requested, merge, pace_from_row, unblocked
 from linkcrawl.politeness.pacing.state import Delay, Event, Pace, PacingLimits, Wait
-from linkcrawl.politeness.pacing.strictest import limits_of_clock, strictest
+from linkcrawl.politeness.pacing.strictest import limits_between_starts, strictest
 from linkcrawl.politeness.policy.rules import Applied, SharedLimit
 
 
@@ -271,14 +271,14 @@ class Gatekeeper:
         gate.delay = self.delay(gate.name).seconds
         return Completed(wake=self.wait(gate.name, now).at, events=events)
 
-    def limit_opens(self, clock: SharedLimit) -> float:
-        """When a clock may strike next by what is known from before this crawl, and by its checks of today."""
-        pace, terms = self.pace(f"clock {clock.name}"), limits_of_clock(clock)
+    def limit_opens(self, limit: SharedLimit) -> float:
+        """When a limit may strike next by what is known from before this crawl, and by its checks of today."""
+        pace, terms = self.pace(f"clock {limit.name}"), limits_between_starts(limit)
         return ready_at(pace, terms, delay(pace, terms)).at
 
-    def limit_started(self, clock: str, *, counts: bool = True) -> None:
-        """A check has cleared the clock of this name just now. `counts`: for today; it has already where it is sent."""
-        name = f"clock {clock}"
+    def limit_started(self, limit: str, *, counts: bool = True) -> None:
+        """A check has cleared the limit of this name just now. `counts`: for today; it has already where it is sent."""
+        name = f"clock {limit}"
         pace = evolve(self.pace(name), last_end=self._session.now())
         self._paces[name] = pace = counted(pace) if counts else pace
         self._session.hosts.change(name, pace=pace)

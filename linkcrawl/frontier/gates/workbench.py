@@ -4,8 +4,8 @@ A *gate* is a set of hosts that share one delay and one place in flight. It hand
 it, `release` says when it may go again. Tasks of a gate go by lane: hops of checks under way first (a check that waits
 holds memory), then on-demand links, then the others, each in the order given.
 
-A *clock* spaces tasks start to start over any number of gates (a collection's delay). A task may have to clear
-several; a gate whose tasks all wait for clocks lets others pass and comes back when the first clock strikes.
+A *limit* spaces tasks start to start over any number of gates (a collection's delay). A task may have to clear
+several; a gate whose tasks all wait for limits lets others pass and comes back when the first limit strikes.
 
 Work-conserving: as long as any task may go, `take` gives one. Among gates that may go it prefers the one with the
 most time of work left (tasks x delay), the order that ends a crawl soonest when permits are scarce. All steps cost
@@ -32,17 +32,17 @@ class Lane(IntEnum):
 
 
 class GateState(IntEnum):
-    """Where a gate is: it has nothing to do, waits for its time, for a clock, may go, or has a request in flight."""
+    """Where a gate is: it has nothing to do, waits for its time, for a limit, may go, or has a request in flight."""
 
     IDLE, WAITING, RATE_LIMITED, READY, IN_FLIGHT = range(5)
 
 
 @frozen
 class QueuedTask(Generic[Task]):
-    """A task in a gate's lane, and the clocks that it must clear."""
+    """A task in a gate's lane, and the limits that it must clear."""
 
     task: Task
-    clocks: tuple[str, ...]
+    limits: tuple[str, ...]
 
 
 @define(eq=False)
@@ -82,8 +82,8 @@ class Workbench(Generic[Task]):
 
     def __init__(self) -> None:
         self.gates: dict[str, Gate[Task]] = {}
-        self._clocks: dict[str, RateLimit] = {}
-        self._waiting: list[tuple[float, int, str, bool]] = []  # (time, stamp, gate or clock, is it a clock)
+        self._limits: dict[str, RateLimit] = {}
+        self._waiting: list[tuple[float, int, str, bool]] = []  # (time, stamp, gate or limit, is it a limit)
         self._ready: list[tuple[float, int, str]] = []  # (-work left, stamp, gate)
         self._stamps = 0
 
@@ -95,13 +95,13 @@ class Workbench(Generic[Task]):
         return gate
 
     def set_limit(self, name: str, delay: float, ready_at: float = float("-inf")) -> None:
-        """Make a clock, or change its delay from its next start on. It does not strike before `ready_at`."""
-        clock = self._clocks.get(name)
-        if clock is None:
-            self._clocks[name] = RateLimit(delay, ready_at)
+        """Make a limit, or change its delay from its next start on. It does not strike before `ready_at`."""
+        limit = self._limits.get(name)
+        if limit is None:
+            self._limits[name] = RateLimit(delay, ready_at)
         else:
-            clock.delay = delay
-            clock.ready_at = max(clock.ready_at, ready_at)
+            limit.delay = delay
+            limit.ready_at = max(limit.ready_at, ready_at)
 
     def offer(
         self,
@@ -109,11 +109,11 @@ class Workbench(Generic[Task]):
         task: Task,
         *,
         lane: Lane = Lane.LINK,
-        clocks: tuple[str, ...] = (),
+        limits: tuple[str, ...] = (),
         first: bool = False,
     ) -> None:
         """Give a gate a task. `first`: ahead of its lane (it had its turn before and was put back)."""
-        waiting = QueuedTask(task, clocks)
+        waiting = QueuedTask(task, limits)
         if first:
             gate.lanes[lane].appendleft(waiting)
         else:
@@ -126,26 +126,26 @@ class Workbench(Generic[Task]):
         while True:
             self._strike(now)
             taken = self._take_ready(now)
-            # a gate that passed a clock's turn on may have left it to one that can go at once
+            # a gate that passed a limit's turn on may have left it to one that can go at once
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
 
-    def put_back(self, gate: Gate[Task], task: Task, clocks: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
+    def put_back(self, gate: Gate[Task], task: Task, limits: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
         """Give back a task that can't go after all: it is its gate's next. Then release the gate."""
-        gate.lanes[lane].appendleft(QueuedTask(task, clocks))
+        gate.lanes[lane].appendleft(QueuedTask(task, limits))
 
-    def refund(self, clocks: Iterable[str], now: float) -> None:
-        """The task taken just now does not start what its clocks space: they have not struck for it."""
-        for name in clocks:
-            self._clocks[name].ready_at = now
-            if self._clocks[name].parked:
+    def refund(self, limits: Iterable[str], now: float) -> None:
+        """The task taken just now does not start what its limits space: they have not struck for it."""
+        for name in limits:
+            self._limits[name].ready_at = now
+            if self._limits[name].parked:
                 heapq.heappush(self._waiting, (now, 0, name, True))
 
-    def commit(self, clocks: Iterable[str], now: float) -> None:
-        """What the clocks were started for begins only now."""
-        for name in clocks:
-            clock = self._clocks[name]
-            clock.ready_at = max(clock.ready_at, now + clock.delay)
+    def commit(self, limits: Iterable[str], now: float) -> None:
+        """What the limits were started for begins only now."""
+        for name in limits:
+            limit = self._limits[name]
+            limit.ready_at = max(limit.ready_at, now + limit.delay)
 
     def hold(self, gate: Gate[Task]) -> None:
         """A request that another gate handed out belongs to this one now: it stays closed until that is released."""
@@ -167,12 +167,12 @@ class Workbench(Generic[Task]):
             self._await_wake(gate)
 
     def next_wake(self) -> float | None:
-        """When the next gate or clock comes up; a time gone by where one may go at once, None where none waits."""
+        """When the next gate or limit comes up; a time gone by where one may go at once, None where none waits."""
         if self._has_ready():
             return float("-inf")
         while self._waiting:
-            at, stamp, name, is_clock = self._waiting[0]
-            if is_clock or self.gates[name].stamp == stamp:
+            at, stamp, name, is_limit = self._waiting[0]
+            if is_limit or self.gates[name].stamp == stamp:
                 return at
             heapq.heappop(self._waiting)
         return None
@@ -183,8 +183,8 @@ class Workbench(Generic[Task]):
         for queue in gate.lanes:
             queue.clear()
         name, gate.woken_by = gate.woken_by, None
-        if name is not None and self._clocks[name].parked:  # its turn is the next one's
-            heapq.heappush(self._waiting, (self._clocks[name].ready_at, 0, name, True))
+        if name is not None and self._limits[name].parked:  # its turn is the next one's
+            heapq.heappush(self._waiting, (self._limits[name].ready_at, 0, name, True))
         if gate.place is not GateState.IN_FLIGHT:
             self._settle(gate)
         return tasks
@@ -200,8 +200,8 @@ class Workbench(Generic[Task]):
             waiting = self._pick(gate, now)
             if waiting is not None:
                 gate.place, gate.in_flight = GateState.IN_FLIGHT, 1
-                for clock in waiting.clocks:
-                    self._start(self._clocks[clock], clock, now)
+                for limit in waiting.limits:
+                    self._start(self._limits[limit], limit, now)
             self._pass_turn_on(gate, now)
             if waiting is not None:
                 return gate, waiting.task
@@ -234,9 +234,9 @@ class Workbench(Generic[Task]):
     def _strike(self, now: float) -> None:
         """Move whatever's time has come from waiting to ready."""
         while self._waiting and self._waiting[0][0] <= now:
-            _, stamp, name, is_clock = heapq.heappop(self._waiting)
-            if is_clock:
-                self._wake_parked(self._clocks[name], name, now)
+            _, stamp, name, is_limit = heapq.heappop(self._waiting)
+            if is_limit:
+                self._wake_parked(self._limits[name], name, now)
                 continue
             gate = self.gates[name]
             if gate.stamp == stamp and gate.place is GateState.WAITING:
@@ -247,53 +247,53 @@ class Workbench(Generic[Task]):
         heapq.heappush(self._ready, (-gate.work_left, self._stamp(gate), gate.name))
 
     def _pick(self, gate: Gate[Task], now: float) -> QueuedTask[Task] | None:
-        """The gate's first task that clears its clocks; else park the gate with the clock that strikes first."""
-        first_clock: str | None = None
+        """The gate's first task that clears its limits; else park the gate with the limit that strikes first."""
+        first_limit: str | None = None
         for lane in gate.lanes:
             for index, waiting in enumerate(lane):
-                late = max(waiting.clocks, key=self._strikes_at, default=None)
+                late = max(waiting.limits, key=self._strikes_at, default=None)
                 if late is None or self._strikes_at(late) <= now:
                     del lane[index]
                     return waiting
-                if first_clock is None or self._strikes_at(late) < self._strikes_at(first_clock):
-                    first_clock = late
-        if first_clock is None:
+                if first_limit is None or self._strikes_at(late) < self._strikes_at(first_limit):
+                    first_limit = late
+        if first_limit is None:
             self._settle(gate)
         else:
-            self._park(gate, first_clock)
+            self._park(gate, first_limit)
         return None
 
-    def _strikes_at(self, clock: str) -> float:
-        return self._clocks[clock].ready_at
+    def _strikes_at(self, limit: str) -> float:
+        return self._limits[limit].ready_at
 
     def _park(self, gate: Gate[Task], name: str) -> None:
         gate.place = GateState.RATE_LIMITED
         self._stamp(gate)
-        clock = self._clocks[name]
-        clock.parked.append(gate.name)
-        if len(clock.parked) == 1:
-            heapq.heappush(self._waiting, (clock.ready_at, 0, name, True))
+        limit = self._limits[name]
+        limit.parked.append(gate.name)
+        if len(limit.parked) == 1:
+            heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
 
-    def _start(self, clock: RateLimit, name: str, now: float) -> None:
-        clock.ready_at = now + clock.delay
-        if clock.parked:
-            heapq.heappush(self._waiting, (clock.ready_at, 0, name, True))
+    def _start(self, limit: RateLimit, name: str, now: float) -> None:
+        limit.ready_at = now + limit.delay
+        if limit.parked:
+            heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
 
-    def _wake_parked(self, clock: RateLimit, name: str, now: float) -> None:
-        """One gate of those that wait goes on; it re-arms the clock when it starts, or passes the turn on here."""
-        if clock.ready_at > now:  # started or put off meanwhile
-            if clock.parked:
-                heapq.heappush(self._waiting, (clock.ready_at, 0, name, True))
+    def _wake_parked(self, limit: RateLimit, name: str, now: float) -> None:
+        """One gate of those that wait goes on; it re-arms the limit when it starts, or passes the turn on here."""
+        if limit.ready_at > now:  # started or put off meanwhile
+            if limit.parked:
+                heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
             return
-        while clock.parked:
-            gate = self.gates[clock.parked.popleft()]
+        while limit.parked:
+            gate = self.gates[limit.parked.popleft()]
             if gate.place is GateState.RATE_LIMITED:
                 gate.woken_by = name
                 self._make_ready(gate)
                 break
 
     def _pass_turn_on(self, gate: Gate[Task], now: float) -> None:
-        """A gate that a clock woke, and that took another task, leaves the turn to the next gate parked there."""
+        """A gate that a limit woke, and that took another task, leaves the turn to the next gate parked there."""
         name, gate.woken_by = gate.woken_by, None
-        if name is not None and self._clocks[name].ready_at <= now and self._clocks[name].parked:
+        if name is not None and self._limits[name].ready_at <= now and self._limits[name].parked:
             heapq.heappush(self._waiting, (now, 0, name, True))

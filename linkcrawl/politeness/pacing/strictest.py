@@ -1,4 +1,4 @@
-"""The terms of several hosts behind one gate, and those of a clock. Pure."""
+"""The terms of several hosts behind one gate, and those of a limit. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from linkcrawl.politeness.pacing.state import PacingLimits
 from linkcrawl.politeness.policy.rules import SharedLimit
 
 
-def limits_of_clock(clock: SharedLimit) -> PacingLimits:
-    """What a clock of a collection, a provider or a group keeps between two starts."""
-    return PacingLimits(floor=clock.delay, floor_from=f"policy {clock.rule}", k=0.0, max_per_day=clock.max_per_day)
+def limits_between_starts(limit: SharedLimit) -> PacingLimits:
+    """What a limit of a collection, a provider or a group keeps between two starts."""
+    return PacingLimits(floor=limit.delay, floor_from=f"policy {limit.rule}", k=0.0, max_per_day=limit.max_per_day)
 
 
 def strictest(terms: list[PacingLimits]) -> PacingLimits:

@@ -105,7 +105,7 @@ class Applied:
 
     `floor`: the host's delay instead of DOWNLOAD_DELAY, and `floor_from` whose; None where no rule has one. `gate`: the
     group rule whose gate the host shares. `max_per_day`: requests to the host or its gate. `crawl_delay`: agreed on,
-    `agreement` says how. `method`: None means HEAD first, as always. `clocks`: what a check has to clear besides;
+    `agreement` says how. `method`: None means HEAD first, as always. `limits`: what a check has to clear besides;
     those of a host alone, every request to it.
     `rules`: all that match, in the file's order.
     """
@@ -121,7 +121,7 @@ class Applied:
     quiet: tuple[Quiet, ...] = ()
     method: str | None = None
     recheck: Mapping[str, float] = field(factory=dict)
-    clocks: tuple[SharedLimit, ...] = ()
+    limits: tuple[SharedLimit, ...] = ()
 
     def skipped_by(self, url: str) -> str | None:
         """The name of the rule by which a URL is not requested; None where it may be."""
@@ -141,7 +141,7 @@ class Policies:
 
     def __init__(self, rules: Sequence[Policy] = ()):
         self.rules = tuple(rules)
-        self._shared = _shared_by_clock(self.rules)
+        self._shared = _shared_beyond_gates(self.rules)
         self._links: dict[Hashable, Applied] = {}
         self._hosts: dict[Hashable, tuple[Policy, ...]] = {}
         self._names: dict[Hashable, tuple[Policy, ...]] = {}
@@ -187,7 +187,7 @@ class Policies:
             quiet=tuple(window for rule in rules for window in rule.quiet),
             method="GET" if "GET" in methods else next(iter(methods), None),  # GET is wanted where HEAD lies
             recheck=_longest(rules),
-            clocks=_clocks(by_name | {f"host {host}": tuple(rule for rule in by_host if rule in self._shared)}),
+            limits=_shared_limits(by_name | {f"host {host}": tuple(rule for rule in by_host if rule in self._shared)}),
         )
 
     def _matching_host(self, host: str) -> tuple[Policy, ...]:
@@ -200,7 +200,7 @@ class Policies:
         return _remembered(self._names, (name, has), lambda: tuple(rule for rule in self.rules if has(rule, name)))
 
 
-def _shared_by_clock(rules: Sequence[Policy]) -> frozenset[Policy]:
+def _shared_beyond_gates(rules: Sequence[Policy]) -> frozenset[Policy]:
     """The group rules whose hosts have something to share that their one gate doesn't see: the checks of collections
     or providers, or a host that is in the gate of an earlier group rule."""
     groups = [rule for rule in rules if rule.group and rule.hosts]
@@ -211,23 +211,23 @@ def _shared_by_clock(rules: Sequence[Policy]) -> frozenset[Policy]:
     )
 
 
-def _clocks(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[SharedLimit, ...]:
-    """A clock for each name that a rule spaces or limits, and one for each group rule: strictest where rules meet."""
-    clocks: dict[str, SharedLimit] = {}
+def _shared_limits(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[SharedLimit, ...]:
+    """A limit for each name that a rule spaces or limits, and one for each group rule: strictest where rules meet."""
+    limits: dict[str, SharedLimit] = {}
     for name, rules in by_name.items():
         for rule in rules:
             if rule.delay is None and rule.max_per_day is None:
                 continue
-            clock_name = f"policy {rule.name}" if rule.group else name
-            clock = SharedLimit(name=clock_name, delay=rule.delay or 0.0, max_per_day=rule.max_per_day, rule=rule.name)
-            known = clocks.get(clock_name)
-            clocks[clock_name] = clock if known is None else _stricter(known, clock)
-    return tuple(clocks[name] for name in sorted(clocks))
+            shared_name = f"policy {rule.name}" if rule.group else name
+            limit = SharedLimit(name=shared_name, delay=rule.delay or 0.0, max_per_day=rule.max_per_day, rule=rule.name)
+            known = limits.get(shared_name)
+            limits[shared_name] = limit if known is None else _stricter(known, limit)
+    return tuple(limits[name] for name in sorted(limits))
 
 
 def _stricter(one: SharedLimit, other: SharedLimit) -> SharedLimit:
-    limits = [clock.max_per_day for clock in (one, other) if clock.max_per_day is not None]
-    slower = max(one, other, key=lambda clock: clock.delay)
+    limits = [limit.max_per_day for limit in (one, other) if limit.max_per_day is not None]
+    slower = max(one, other, key=lambda limit: limit.delay)
     return SharedLimit(name=one.name, delay=slower.delay, max_per_day=min(limits, default=None), rule=slower.rule)
 
 
