@@ -129,8 +129,7 @@ def measure(store: Store, links: int, batch: int) -> list[tuple[str, str]]:
         timed("records read, latest", links, lambda: sum(1 for _ in store.records())),
         timed("records read, history", 2 * links, lambda: sum(1 for _ in store.records(Query(history=True)))),
         timed("backlog, all due", 0, lambda: store.backlog(NOW + 10 * WEEK)),
-        timed("status table, all", 0, store.status_table),
-        timed("status table, one collection", 0, lambda: store.status_table("Collection_7")),
+        timed("summary", 0, lambda: store.summary(NOW)),
         timed("books", 0, lambda: store.books(NOW)),
     ]
     return lines

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,10 +90,11 @@ def table_of(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table
 def show_results(console: Console) -> None:
     table = table_of("What came of the links", ("category", "reason", "status"), ("links", "mean ms", "max ms"))
     store = open_store(SETTINGS["LINKCRAWL_STORE"])
-    for line in sorted(store.status_table(), key=lambda line: (line.category, -line.count, line.reason)):
-        mean = "" if line.mean_ms is None else f"{line.mean_ms:.0f}"
-        slowest = "" if line.max_ms is None else str(line.max_ms)
-        table.add_row(line.category, line.reason, str(line.status or ""), str(line.count), mean, slowest)
+    tallies = store.summary(time.time()).overall.tallies
+    for tally in sorted(tallies, key=lambda tally: (tally.category, -tally.count, tally.reason)):
+        mean = f"{tally.total_ms / tally.timed:.0f}" if tally.timed else ""
+        slowest = "" if tally.max_ms is None else str(tally.max_ms)
+        table.add_row(tally.category, tally.reason, str(tally.status or ""), str(tally.count), mean, slowest)
     store.close()
     console.print(table)
 

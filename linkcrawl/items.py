@@ -7,7 +7,7 @@ All of it is frozen: a change is a new value. Times are Unix seconds (float, UTC
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -66,85 +66,147 @@ class Reject:
 
 
 @frozen(kw_only=True)
-class Hop:
-    """One request of a check, whatever came of it. `error` is one line of text; `at` is when it was sent."""
+class FieldType:
+    """The type of a field of records or hops, as each place names it that keeps or exports records.
 
-    url: str
-    method: str
-    status: int | None
-    location: str | None
-    duration_ms: int | None
-    ip: str | None
-    error: str | None
-    at: float
-
-    def row(self) -> dict[str, Any]:
-        """The hop under its contract names, its time as ISO 8601."""
-        return {
-            "url": self.url,
-            "method": self.method,
-            "status": self.status,
-            "location": self.location,
-            "duration_ms": self.duration_ms,
-            "ip": self.ip,
-            "error": self.error,
-            "at": iso(self.at),
-        }
-
-
-def _hop_rows(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
-    return [hop.row() for hop in hops]
-
-
-@frozen(kw_only=True)
-class Record:
-    """The outcome of one check: the raw facts, and the category and reason that were made of them.
-
-    Field names and order are the contract's (docs/reference/record.md). `link_id` is the store's own and is
-    not part of any export. A field's `serializer` turns it into its exported form; Scrapy's feed exporters use
-    the same ones.
+    `name`: in docs/reference/record.md. `sql`: the column's type in SQLite. `bson`: the types that MongoDB accepts.
+    `arrow`: the column's type in Parquet, by the names of exports.parquet. `export`: makes the value that JSON and the
+    feeds have of one that is not None.
     """
 
-    link_id: int | str = field(metadata={"internal": True})
-    url: str
-    collections: tuple[str, ...] = field(metadata={"serializer": list})
-    checked_at: float = field(metadata={"serializer": iso})
-    category: Category = field(metadata={"serializer": str})
-    reason: str
-    confirmed: bool
-    status: int | None
-    method: str | None
-    redirects: int
-    final_url: str | None
-    hops: tuple[Hop, ...] = field(metadata={"serializer": _hop_rows})
-    timeout: bool
-    duration_ms: int | None
-    expected_mime: str | None
-    mime: str | None
-    mime_matches: bool | None
-    content_length: int | None
-    error: str | None
-    attempt: int
-    next_check_at: float = field(metadata={"serializer": iso})
-    crawler: str
-
-    def row(self) -> dict[str, Any]:
-        """The record under its contract names, ready for JSON."""
-        return {name: serializer(getattr(self, name)) for name, serializer in _EXPORTED}
+    name: str
+    sql: str
+    bson: tuple[str, ...]
+    arrow: str
+    export: Callable[[Any], Any]
 
 
 def _as_is(value: Any) -> Any:
     return value
 
 
-_EXPORTED = [
-    (part.name, part.metadata.get("serializer", _as_is))
-    for part in Record.__attrs_attrs__
-    if not part.metadata.get("internal")
-]
+def _hop_rows(hops: Iterable[Hop]) -> list[dict[str, Any]]:
+    return [hop.row() for hop in hops]
+
+
+TEXT = FieldType(name="text", sql="TEXT", bson=("string",), arrow="text", export=_as_is)
+INTEGER = FieldType(name="integer", sql="INTEGER", bson=("int", "long"), arrow="integer", export=_as_is)
+BOOLEAN = FieldType(name="boolean", sql="INTEGER", bson=("bool",), arrow="boolean", export=_as_is)
+#: Unix seconds; ISO 8601 in exports.
+TIME = FieldType(name="time", sql="REAL", bson=("date",), arrow="time", export=iso)
+#: A Category.
+CATEGORY = FieldType(name="text", sql="TEXT", bson=("string",), arrow="text", export=str)
+#: JSON text in SQLite.
+TEXTS = FieldType(name="list of text", sql="TEXT", bson=("array",), arrow="[text]", export=list)
+#: JSON text in SQLite.
+HOPS = FieldType(name="list of objects", sql="TEXT", bson=("array",), arrow="[hop]", export=_hop_rows)
+
+
+def _kept(type: FieldType, *, null: bool = False, since: int = 1) -> dict[str, Any]:
+    """The metadata of a field of Record or Hop. `null`: it may be None. `since`: the version of the stores' layout that
+    the field came with; one that came later than the first has a default, which the records of before are read with.
+    `serializer` is the name by which Scrapy's feed exporters find `export`."""
+    export = type.export
+
+    def serializer(value: Any) -> Any:
+        return None if value is None else export(value)
+
+    plain = export is _as_is
+    return {"type": type, "null": null, "since": since, "serializer": _as_is if plain else serializer}
+
+
+@frozen(kw_only=True)
+class Hop:
+    """One request of a check, whatever came of it. `error` is one line of text; `at` is when it was sent."""
+
+    url: str = field(metadata=_kept(TEXT))
+    method: str = field(metadata=_kept(TEXT))
+    status: int | None = field(metadata=_kept(INTEGER, null=True))
+    location: str | None = field(metadata=_kept(TEXT, null=True))
+    duration_ms: int | None = field(metadata=_kept(INTEGER, null=True))
+    ip: str | None = field(metadata=_kept(TEXT, null=True))
+    error: str | None = field(metadata=_kept(TEXT, null=True))
+    at: float = field(metadata=_kept(TIME))
+
+    def row(self) -> dict[str, Any]:
+        """The hop under its contract names, ready for JSON."""
+        return {name: serializer(getattr(self, name)) for name, serializer in _EXPORTED_OF_HOP}
+
+
+@frozen(kw_only=True)
+class Record:
+    """The outcome of one check: the raw facts, and the category and reason that were made of them.
+
+    Field names and order are the contract's (docs/reference/record.md). `link_id` is the store's own and is not part of
+    any export. What a field's metadata say is all that stores, exports and feeds need to know of it (RecordField):
+    docs/extending.md has the steps for a further field.
+    """
+
+    link_id: int | str
+    url: str = field(metadata=_kept(TEXT))
+    collections: tuple[str, ...] = field(metadata=_kept(TEXTS))
+    checked_at: float = field(metadata=_kept(TIME))
+    category: Category = field(metadata=_kept(CATEGORY))
+    reason: str = field(metadata=_kept(TEXT))
+    confirmed: bool = field(metadata=_kept(BOOLEAN))
+    status: int | None = field(metadata=_kept(INTEGER, null=True))
+    method: str | None = field(metadata=_kept(TEXT, null=True))
+    redirects: int = field(metadata=_kept(INTEGER))
+    final_url: str | None = field(metadata=_kept(TEXT, null=True))
+    hops: tuple[Hop, ...] = field(metadata=_kept(HOPS))
+    timeout: bool = field(metadata=_kept(BOOLEAN))
+    duration_ms: int | None = field(metadata=_kept(INTEGER, null=True))
+    expected_mime: str | None = field(metadata=_kept(TEXT, null=True))
+    mime: str | None = field(metadata=_kept(TEXT, null=True))
+    mime_matches: bool | None = field(metadata=_kept(BOOLEAN, null=True))
+    content_length: int | None = field(metadata=_kept(INTEGER, null=True))
+    error: str | None = field(metadata=_kept(TEXT, null=True))
+    attempt: int = field(metadata=_kept(INTEGER))
+    next_check_at: float = field(metadata=_kept(TIME))
+    crawler: str = field(metadata=_kept(TEXT))
+    verdict_version: int = field(default=1, metadata=_kept(INTEGER, since=2))
+
+    def row(self) -> dict[str, Any]:
+        """The record under its contract names, ready for JSON."""
+        return {name: serializer(getattr(self, name)) for name, serializer in _EXPORTED}
+
+
+@frozen(kw_only=True)
+class RecordField:
+    """A field of Record or Hop, as stores and exports need it: see `_kept`. `default`: what a record has that was made
+    before there was such a field; attrs.NOTHING for a field of the first layout."""
+
+    name: str
+    type: FieldType
+    null: bool
+    since: int
+    default: Any
+
+
+def _fields_of(kind: type[Record] | type[Hop]) -> tuple[RecordField, ...]:
+    return tuple(
+        RecordField(
+            name=part.name,
+            type=part.metadata["type"],
+            null=part.metadata["null"],
+            since=part.metadata["since"],
+            default=part.default,
+        )
+        for part in kind.__attrs_attrs__
+        if "type" in part.metadata
+    )
+
+
+def _serializers(kind: type[Record] | type[Hop]) -> list[tuple[str, Callable[[Any], Any]]]:
+    return [(part.name, part.metadata["serializer"]) for part in kind.__attrs_attrs__ if "type" in part.metadata]
+
+
+#: The fields of an exported record and of its hops, in the contract's order.
+FIELDS_OF_RECORD, FIELDS_OF_HOP = _fields_of(Record), _fields_of(Hop)
+_EXPORTED, _EXPORTED_OF_HOP = _serializers(Record), _serializers(Hop)
 
 #: The names of an exported record, in the contract's order.
-RECORD_FIELDS: tuple[str, ...] = tuple(name for name, _ in _EXPORTED)
+RECORD_FIELDS: tuple[str, ...] = tuple(part.name for part in FIELDS_OF_RECORD)
 
 
 @frozen(kw_only=True)

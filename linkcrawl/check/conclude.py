@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkcrawl.check.fields import bare_mime
 from linkcrawl.check.procedure import Done, Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
+from linkcrawl.check.verdict import VERDICT_VERSION
 from linkcrawl.items import DueLink, Finished, Hop, Record
 
 
@@ -71,6 +72,7 @@ def recorded(
         attempt=planned.attempt,
         next_check_at=planned.next_check_at,
         crawler=crawler,
+        verdict_version=VERDICT_VERSION,
     )
 
 

@@ -35,7 +35,7 @@ _METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 
 #: Words by which the caller may bar a request; a Failure is the other kind of bar.
-DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "parked"})
+DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "poison_link"})
 
 #: Bars that don't hide that the link leads to a login: what the identity provider allows us says nothing of the link.
 _BARS_AT_LOGIN = frozenset({"robots_disallowed", "robots_unreachable"})

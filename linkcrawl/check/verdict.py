@@ -17,7 +17,8 @@ from linkcrawl.check.outcome import Failure
 from linkcrawl.check.walls import is_challenge
 from linkcrawl.items import Category
 
-VERDICT_VERSION = 2
+#: Of the table. It is in every record; 1 also stands for records from before it was noted.
+VERDICT_VERSION = 3
 
 _OK = Category.OK
 _BROKEN = Category.BROKEN
@@ -63,7 +64,7 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "robots_unreachable": (_ROBOTS, "The host's robots.txt could not be had, so nothing may be requested (RFC 9309)."),
     "host_blocked": (_OPEN, "The host seems to have banned us, or an operator has blocked it."),
     "skipped_by_policy": (_OPEN, "A rule of the policy file says not to request this."),
-    "parked": (_OPEN, "Workers of a cluster have died over this link, again and again; it needs a person's eyes."),
+    "poison_link": (_OPEN, "Workers of a cluster have died over this link, again and again; it needs a person's eyes."),
     "not_recorded": (_OPEN, "The result was taken over from an older checker, which did not say why."),
     "invalid_url": (_INVALID, "There is no usable URL."),
     "unsupported_scheme": (_INVALID, "Only http and https can be checked, on every redirect too."),

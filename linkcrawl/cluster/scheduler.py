@@ -190,7 +190,7 @@ class ClusterScheduler(Scheduler):
             self.cluster.permits.struck(link, begun=False)
         if self.cluster.is_parked(link):
             self.cluster.permits.struck(link, begun=False)
-            self._emit(self._spider.deny(request, Denial(reason="parked", error=f"{DEATHS} workers died over it")))
+            self._emit(self._spider.deny(request, Denial(reason="poison_link", error=f"{DEATHS} workers died over it")))
             return None
         return request
 

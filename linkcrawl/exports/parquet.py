@@ -7,11 +7,19 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from linkcrawl.errors import ConfigError
 from linkcrawl.exports.rows import PROXY_FIELDS, Row
-from linkcrawl.items import Hop
+from linkcrawl.items import (
+    CATEGORY,
+    FIELDS_OF_HOP,
+    FIELDS_OF_RECORD,
+    HOPS,
+    TIME,
+    FieldType,
+    Hop,
+    Record,
+    RecordField,
+)
 from linkcrawl.stores.rows import to_json
 
 if TYPE_CHECKING:
@@ -21,39 +29,8 @@ if TYPE_CHECKING:
 GROUP = 20_000
 
 #: Names, types and order of the columns; `[...]` is a list of them. Every column but `url` may be null in its type.
-HOP_TYPES = {
-    "url": "text",
-    "method": "text",
-    "status": "integer",
-    "location": "text",
-    "duration_ms": "integer",
-    "ip": "text",
-    "error": "text",
-    "at": "time",
-}
-TYPES = {
-    "url": "text",
-    "collections": "[text]",
-    "checked_at": "time",
-    "category": "text",
-    "reason": "text",
-    "confirmed": "truth",
-    "status": "integer",
-    "method": "text",
-    "redirects": "integer",
-    "final_url": "text",
-    "hops": "[hop]",
-    "timeout": "truth",
-    "duration_ms": "integer",
-    "expected_mime": "text",
-    "mime": "text",
-    "mime_matches": "truth",
-    "content_length": "integer",
-    "error": "text",
-    "attempt": "integer",
-    "next_check_at": "time",
-    "crawler": "text",
-}
+HOP_TYPES = {part.name: part.type.arrow for part in FIELDS_OF_HOP}
+TYPES = {part.name: part.type.arrow for part in FIELDS_OF_RECORD}
 PROXY_TYPES = TYPES | dict.fromkeys(PROXY_FIELDS, "text")
 
 
@@ -64,7 +41,7 @@ def schema(types: dict[str, str]) -> pyarrow.Schema:
     plain = {
         "text": pa.string(),
         "integer": pa.int64(),
-        "truth": pa.bool_(),
+        "boolean": pa.bool_(),
         "time": pa.timestamp("ms", tz="UTC"),
     }
     hop = pa.struct([(name, plain[kind]) for name, kind in HOP_TYPES.items()])
@@ -96,12 +73,7 @@ def _pieces(rows: Iterator[Row], columns: pyarrow.Schema) -> Iterator[bytes]:
 
 
 def _values(row: Row) -> dict[str, Any]:
-    record = row.record
-    values = {name: getattr(record, name) for name in TYPES}
-    values["checked_at"] = _milliseconds(record.checked_at)
-    values["next_check_at"] = _milliseconds(record.next_check_at)
-    values["category"] = str(record.category)
-    values["hops"] = [_hop(hop) for hop in record.hops]
+    values = _fields(row.record, FIELDS_OF_RECORD)
     if row.proxy is not None:
         values |= {"expected_mime": row.expected_mime, "mime_matches": row.mime_matches}
         values |= row.mention()
@@ -109,13 +81,18 @@ def _values(row: Row) -> dict[str, Any]:
     return values
 
 
-def _hop(hop: Hop) -> dict[str, Any]:
-    return attrs.asdict(hop) | {"at": _milliseconds(hop.at)}
+def _fields(value: Record | Hop, fields: Iterable[RecordField]) -> dict[str, Any]:
+    return {part.name: _value(getattr(value, part.name), part.type) for part in fields}
 
 
-def _milliseconds(moment: float) -> int:
-    """Rounded as `items.iso` does, so that all formats tell one time."""
-    return round(moment * 1000)
+def _value(value: Any, type: FieldType) -> Any:
+    if value is None:
+        return None
+    if type is TIME:
+        return round(value * 1000)  # rounded as `items.iso` does, so that all formats tell one time
+    if type is HOPS:
+        return [_fields(hop, FIELDS_OF_HOP) for hop in value]
+    return str(value) if type is CATEGORY else value
 
 
 class _Drain(io.RawIOBase):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
-from linkcrawl.items import RECORD_FIELDS
+from linkcrawl.items import FIELDS_OF_RECORD, RECORD_FIELDS, TEXTS
 
 #: What stands in the place of `hops`.
 _HOP_COLUMNS = ("redirect_chain", "redirect_statuses", "requests", "ip")
@@ -22,6 +22,9 @@ def _columns() -> Iterator[str]:
 #: The columns of a row for a link, in order; a row for a resource proxy has those of PROXY_COLUMNS.
 COLUMNS: tuple[str, ...] = tuple(_columns())
 PROXY_COLUMNS: tuple[str, ...] = COLUMNS + PROXY_FIELDS
+
+#: Columns that hold several texts in one cell.
+_LISTS = tuple(part.name for part in FIELDS_OF_RECORD if part.type is TEXTS)
 
 #: Between several collections in one cell. Redirects have a space: no URL that was requested holds one.
 SEPARATOR = " | "
@@ -40,7 +43,7 @@ def cells(row: Row, columns: Iterable[str]) -> list[str]:
     """The cells of a row: nothing for null, `true` and `false`, numbers in digits, text made safe."""
     values = row.document()
     hops, chain = row.record.hops, redirect_chain(row.record)
-    values["collections"] = SEPARATOR.join(row.record.collections)
+    values |= {name: SEPARATOR.join(values[name]) for name in _LISTS}
     values["redirect_chain"] = " ".join(url for url, _ in chain)
     values["redirect_statuses"] = " ".join("none" if status is None else str(status) for _, status in chain)
     values["requests"] = len(hops)

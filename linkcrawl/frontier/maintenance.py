@@ -130,7 +130,7 @@ class MaintenanceLoop:
             return
         removed = 0
         for since, until in prune_windows(self._oldest, days, now, self._thinned_at):
-            removed += await session.worker.call(store.thin, since, until)
+            removed += await session.worker.call(store.prune, since, until)
         self._thinned_at = now
         if removed:
             logger.info("History thinned: %d records removed", removed)

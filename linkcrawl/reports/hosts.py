@@ -9,8 +9,7 @@ from linkcrawl.items import HostMemory, Order
 from linkcrawl.politeness.pacing.persistence import pace_from_row
 from linkcrawl.politeness.robots.cache import entry_from_row
 from linkcrawl.reports.model import HostTrouble
-from linkcrawl.stores.contract import Store
-from linkcrawl.stores.summary import SummaryPart
+from linkcrawl.stores.contract import Store, SummaryPart
 
 #: Reasons of records that say: the host turned us away, not that the link is bad.
 REFUSED = frozenset({"host_blocked", "rate_limited", "bot_challenge", "robots_unreachable"})

@@ -13,8 +13,7 @@ from linkcrawl.exports.rows import TOGETHER
 from linkcrawl.items import Category, Record
 from linkcrawl.reports.hosts import troubles
 from linkcrawl.reports.model import Excluded, MonthRatio, Move, OutcomeTable, Report, Section, Slow
-from linkcrawl.stores.contract import Query, Store, Totals
-from linkcrawl.stores.summary import Month, Summary, SummaryPart, Tally
+from linkcrawl.stores.contract import Month, Query, Store, Summary, SummaryPart, Tally, Totals
 
 #: Statuses that say that the resource has a new URL for good (RFC 9110, 15.4.2 and 15.4.9).
 PERMANENT = frozenset({301, 308})

@@ -9,8 +9,7 @@ from typing import Any
 from attrs import Attribute, asdict, field, frozen
 
 from linkcrawl.items import Category, iso
-from linkcrawl.stores.contract import Totals
-from linkcrawl.stores.summary import Mismatch
+from linkcrawl.stores.contract import Mismatch, Totals
 
 
 def _moment() -> Any:

@@ -26,7 +26,6 @@ from linkcrawl.sources.rows import reject, seed_or_reject
 from linkcrawl.stores.mongo.schema import client_of, one_line, shown
 
 WOULD_WORK = "mongodb://HOST:PORT/DB/COLLECTION"
-SCHEMES = ("mongodb://", "mongodb+srv://")
 
 #: How far back new documents are looked for again, since ObjectIds are made by the writers: their clocks differ, and
 #: within a second the order is another for each of them.

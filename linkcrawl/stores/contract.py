@@ -13,15 +13,12 @@ Moments are kept to the millisecond at least, as exports show them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from attrs import field, frozen
 
 from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Seed
-
-if TYPE_CHECKING:
-    from linkcrawl.stores.summary import Summary
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -108,15 +105,79 @@ class Totals:
 
 
 @frozen(kw_only=True)
-class StatusLine:
-    """One line of a status table: how many links' latest check ended so, and how long they took (milliseconds)."""
+class Tally:
+    """How many links' latest check ended so. `timed`: of these, how many have a time; `total_ms` and `max_ms`
+    (milliseconds) are over those. `mismatches`: how many have another media type than their metadata claims."""
 
     category: Category
     status: int | None
     reason: str
+    confirmed: bool
     count: int
-    mean_ms: float | None
+    timed: int
+    total_ms: int
     max_ms: int | None
+    mismatches: int
+
+
+@frozen(kw_only=True)
+class SummaryPart:
+    """The links of one collection, provider or host, or all. `name` is None for those mentioned without one.
+
+    `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked, and are due again.
+    `tallies`: most first; their counts add up to `checked`.
+    """
+
+    name: str | None
+    links: int
+    proxies: int
+    checked: int
+    overdue: int
+    tallies: tuple[Tally, ...] = ()
+
+    @property
+    def never_checked(self) -> int:
+        return self.links - self.checked
+
+    @property
+    def due(self) -> int:
+        """A link that was never checked is always due."""
+        return self.never_checked + self.overdue
+
+
+@frozen(kw_only=True)
+class Mismatch:
+    """Links that claim one media type and give another: how many, and one of them (the first by URL)."""
+
+    expected: str
+    got: str
+    count: int
+    example: str
+
+
+@frozen(kw_only=True)
+class Month:
+    """How links stood at the end of a month (`2026-11`, UTC; of the last, at the moment of the summary): of those that
+    had been checked by then, how many were in each category by their latest check."""
+
+    month: str
+    counts: Mapping[Category, int] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Summary:
+    """The store at one moment (`at`, Unix seconds). Parts are in the order of their links, most first, then by name;
+    a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
+
+    at: float
+    books: Totals
+    overall: SummaryPart
+    collections: tuple[SummaryPart, ...]
+    providers: tuple[SummaryPart, ...]
+    hosts: tuple[SummaryPart, ...]
+    slowest: tuple[Record, ...]
+    mismatches: tuple[Mismatch, ...]
+    months: tuple[Month, ...]
 
 
 @frozen(kw_only=True)
@@ -201,7 +262,7 @@ class Store(Protocol):
         `since` has that record say Undetermined, confirmed, with this reason and error, its facts unchanged; and the
         link is due again at `now`. How many it were. Again, it changes nothing."""
 
-    def thin(self, since: float, until: float) -> int:
+    def prune(self, since: float, until: float) -> int:
         """Of the records checked from `since` to before `until` keep each link's last, and remove the others; so a
         link's latest record always stays. How many were removed. stores.history says which stretches."""
 
@@ -220,10 +281,6 @@ class Store(Protocol):
 
     def books(self, now: float) -> Totals:
         """The sums of now."""
-
-    def status_table(self, collection: str | None = None) -> list[StatusLine]:
-        """Latest checks by category, reason and status, most first; of the links of one collection where its name
-        (not a glob) is given. Times are over the checks that have one."""
 
     def collections(self) -> list[str]:
         """Names of all collections, sorted."""

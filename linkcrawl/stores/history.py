@@ -13,7 +13,7 @@ DAY = 86_400.0
 def prune_windows(
     first_check: float, days: float, now: float, last_run: float | None = None
 ) -> Iterator[tuple[float, float]]:
-    """Half-open prune_windows of time in which each link keeps its last check only, in order; for `Store.thin`.
+    """Half-open windows of time (Unix seconds), in order, in which each link keeps its last check: for `Store.prune`.
 
     They are the whole UTC months that ended `2 * days` ago or earlier, then the whole UTC days that ended `days` ago;
     none where `days` is 0. `first_check`: Unix seconds. `last_run`: the `now` of a run after which
@@ -37,12 +37,6 @@ def oldest(store: Store) -> float | None:
     """When the first check was made of those that are kept; None where there is none."""
     first = next(store.records(Query(history=True)), None)
     return None if first is None else first.checked_at
-
-
-def thin(store: Store, days: float, now: float) -> int:
-    """Thin the whole history at once, when nothing else waits for the store; how many records were removed."""
-    began = oldest(store)
-    return 0 if began is None else sum(store.thin(since, until) for since, until in prune_windows(began, days, now))
 
 
 def _month_after(begin: datetime) -> datetime:

@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from linkcrawl.items import Category, Hop, LinkState, Record
+from attrs import NOTHING
+
+from linkcrawl.items import (
+    BOOLEAN,
+    CATEGORY,
+    FIELDS_OF_HOP,
+    FIELDS_OF_RECORD,
+    HOPS,
+    INTEGER,
+    TEXT,
+    TEXTS,
+    TIME,
+    Category,
+    FieldType,
+    Hop,
+    LinkState,
+    Record,
+)
+from linkcrawl.stores.layout import reason_of_now
 
 #: Both SQLite and BSON hold whole numbers as 64 bits with sign.
 LEAST, MOST = -(2**63), 2**63 - 1
-
-#: A record's plain fields: stored and read back as they are, once text and numbers are storable.
-_TEXTS = ("reason", "method", "final_url", "expected_mime", "mime", "error", "crawler")
-_NUMBERS = ("status", "redirects", "duration_ms", "content_length", "attempt")
-_PLAIN = ("checked_at", "next_check_at", "confirmed", "timeout", "mime_matches")
 
 
 def text(value: str) -> str:
@@ -68,62 +81,60 @@ def glob(pattern: str) -> re.Pattern[str]:
 
 def hop_document(hop: Hop) -> dict[str, Any]:
     """The hop under its field names, without those that are None."""
-    document = {
-        "url": text(hop.url),
-        "method": text(hop.method),
-        "status": hop.status,
-        "location": optional_text(hop.location),
-        "duration_ms": hop.duration_ms,
-        "ip": hop.ip,
-        "error": optional_text(hop.error),
-        "at": hop.at,
-    }
-    return {name: value for name, value in document.items() if value is not None}
+    return {name: value for name, value in _document(hop, _KEPT_OF_HOP).items() if value is not None}
 
 
 def hop_of(document: Mapping[str, Any]) -> Hop:
     """The hop that `hop_document` made this of."""
-    return Hop(
-        url=document["url"],
-        method=document["method"],
-        status=document.get("status"),
-        location=document.get("location"),
-        duration_ms=document.get("duration_ms"),
-        ip=document.get("ip"),
-        error=document.get("error"),
-        at=document["at"],
-    )
+    values: dict[str, Any] = {part.name: document.get(part.name) for part in FIELDS_OF_HOP}
+    return Hop(**values)
 
 
 def record_document(record: Record) -> dict[str, Any]:
     """The record under its field names, without `link_id` and `url`, which are the link's and kept there."""
-    document: dict[str, Any] = {name: getattr(record, name) for name in _PLAIN}
-    document |= {name: optional_text(getattr(record, name)) for name in _TEXTS}
-    for name in _NUMBERS:
-        number = getattr(record, name)
-        document[name] = None if number is None else whole(number)
-    document["category"] = str(record.category)
-    document["collections"] = [text(name) for name in record.collections]
-    document["hops"] = [hop_document(hop) for hop in record.hops]
-    return document
+    return _document(record, _KEPT)
 
 
 def record_of(link_id: int | str, url: str, document: Mapping[str, Any]) -> Record:
-    """The record that `record_document` made this of; `collections` and `hops` are lists, truth values may be 0/1."""
-    matches = document["mime_matches"]
-    return Record(
-        link_id=link_id,
-        url=url,
-        collections=tuple(document["collections"]),
-        category=Category(document["category"]),
-        hops=tuple(hop_of(hop) for hop in document["hops"]),
-        checked_at=document["checked_at"],
-        next_check_at=document["next_check_at"],
-        confirmed=bool(document["confirmed"]),
-        timeout=bool(document["timeout"]),
-        mime_matches=None if matches is None else bool(matches),
-        **{name: document[name] for name in (*_TEXTS, *_NUMBERS)},
-    )
+    """The record that `record_document` made this of, of this program or an older one; `collections` and `hops` are
+    lists, truth values may be 0/1."""
+    values = {name: _restored(document, name, default, restore) for name, default, restore in _RESTORED}
+    values["reason"] = reason_of_now(values["reason"])
+    return Record(link_id=link_id, url=url, **values)
+
+
+def _document(value: Record | Hop, kept: list[tuple[str, Callable[[Any], Any]]]) -> dict[str, Any]:
+    document = {}
+    for name, storable in kept:
+        part = getattr(value, name)
+        document[name] = None if part is None else storable(part)
+    return document
+
+
+def _restored(document: Mapping[str, Any], name: str, default: Any, restore: Callable[[Any], Any]) -> Any:
+    """A field's value; its default where the document is older than the field. Raises KeyError where a field is absent
+    that every version has."""
+    value = document[name] if default is NOTHING else document.get(name, default)
+    return None if value is None else restore(value)
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+#: How a value of each type becomes storable, and how it is read back.
+_STORABLE: Mapping[FieldType, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    TEXT: (text, _as_is),
+    INTEGER: (whole, _as_is),
+    BOOLEAN: (_as_is, bool),
+    TIME: (_as_is, _as_is),
+    CATEGORY: (str, Category),
+    TEXTS: (lambda names: [text(name) for name in names], tuple),
+    HOPS: (lambda hops: [hop_document(hop) for hop in hops], lambda hops: tuple(hop_of(hop) for hop in hops)),
+}
+_KEPT = [(part.name, _STORABLE[part.type][0]) for part in FIELDS_OF_RECORD if part.name != "url"]
+_KEPT_OF_HOP = [(part.name, _STORABLE[part.type][0]) for part in FIELDS_OF_HOP]
+_RESTORED = [(part.name, part.default, _STORABLE[part.type][1]) for part in FIELDS_OF_RECORD if part.name != "url"]
 
 
 def state_document(state: LinkState) -> dict[str, Any]:

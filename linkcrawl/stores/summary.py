@@ -7,73 +7,13 @@ a person's time, are made of these by linkcrawl.reports.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from attrs import field, frozen
+from attrs import frozen
 
-from linkcrawl.items import Category, Record
-from linkcrawl.stores.contract import Totals
-
-
-@frozen(kw_only=True)
-class Tally:
-    """How many links' latest check ended so. `timed`: of these, how many have a time; `total_ms` and `max_ms`
-    (milliseconds) are over those. `mismatches`: how many have another media type than their metadata claims."""
-
-    category: Category
-    status: int | None
-    reason: str
-    confirmed: bool
-    count: int
-    timed: int
-    total_ms: int
-    max_ms: int | None
-    mismatches: int
-
-
-@frozen(kw_only=True)
-class SummaryPart:
-    """The links of one collection, provider or host, or all. `name` is None for those mentioned without one.
-
-    `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked, and are due again.
-    `tallies`: most first; their counts add up to `checked`.
-    """
-
-    name: str | None
-    links: int
-    proxies: int
-    checked: int
-    overdue: int
-    tallies: tuple[Tally, ...] = ()
-
-    @property
-    def never_checked(self) -> int:
-        return self.links - self.checked
-
-    @property
-    def due(self) -> int:
-        """A link that was never checked is always due."""
-        return self.never_checked + self.overdue
-
-
-@frozen(kw_only=True)
-class Mismatch:
-    """Links that claim one media type and give another: how many, and one of them (the first by URL)."""
-
-    expected: str
-    got: str
-    count: int
-    example: str
-
-
-@frozen(kw_only=True)
-class Month:
-    """How links stood at the end of a month (`2026-11`, UTC; of the last, at the moment of the summary): of those that
-    had been checked by then, how many were in each category by their latest check."""
-
-    month: str
-    counts: Mapping[Category, int] = field(factory=dict)
+from linkcrawl.items import Category
+from linkcrawl.stores.contract import Month, SummaryPart, Tally
 
 
 @frozen(kw_only=True)
@@ -85,22 +25,6 @@ class Span:
     begins: str
     ends: str | None
     count: int
-
-
-@frozen(kw_only=True)
-class Summary:
-    """The store at one moment (`at`, Unix seconds). Parts are in the order of their links, most first, then by name;
-    a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
-
-    at: float
-    books: Totals
-    overall: SummaryPart
-    collections: tuple[SummaryPart, ...]
-    providers: tuple[SummaryPart, ...]
-    hosts: tuple[SummaryPart, ...]
-    slowest: tuple[Record, ...]
-    mismatches: tuple[Mismatch, ...]
-    months: tuple[Month, ...]
 
 
 def in_order(parts: Iterable[SummaryPart]) -> tuple[SummaryPart, ...]:

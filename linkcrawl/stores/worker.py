@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from linkcrawl.stores.contract import Store
 
@@ -33,12 +33,6 @@ class StoreWorker:
         """Queue a call and wait for it without blocking the event loop."""
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 
-    def proxy(self) -> Store:
-        """The store for code in other threads that knows nothing of workers: each call is queued here and waited
-        for. Not for the event loop, which it would block, nor for calls inside the worker, which would wait for
-        themselves."""
-        return cast(Store, _Proxy(self))
-
     def close(self) -> None:
         """Let everything that was submitted end, close the store on its thread, and end the thread. Again: nothing."""
         try:
@@ -47,14 +41,3 @@ class StoreWorker:
             return
         self._thread.shutdown(wait=True)
         closing.result()
-
-
-class _Proxy:
-    """A store whose methods run on the worker's thread."""
-
-    def __init__(self, worker: StoreWorker):
-        self._worker = worker
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._worker._store, name)
-        return lambda *args, **kwargs: self._worker.submit(method, *args, **kwargs).result()

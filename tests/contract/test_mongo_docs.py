@@ -67,12 +67,29 @@ def test_every_question_is_answered_by_an_index(url: str, question: str) -> None
 def test_the_status_table_is_the_programs(url: str) -> None:
     overall, of_one = [question for question in QUESTIONS if '"reason"' in question]
     with looking_at(url) as seen, closing(open_store(url)) as store:
-        for question, table in ((overall, store.status_table()), (of_one, store.status_table("Europeana"))):
+        summary = store.summary(0.0)
+        [of_collection] = summary.collections
+        assert of_collection.name == "Europeana"
+        for question, part in ((overall, summary.overall), (of_one, of_collection)):
             printed = [
                 (line["_id"]["category"], line["_id"]["reason"], line["count"], line["mean_ms"], line["max_ms"])
                 for line in asked(seen, question)
             ]
-            assert printed == [(line.category, line.reason, line.count, line.mean_ms, line.max_ms) for line in table]
+            assert len(printed) == 2
+            assert printed == [
+                (line.category, line.reason, line.count, line.total_ms / line.timed, line.max_ms)
+                for line in part.tallies
+            ]
+
+
+def test_the_status_table_of_all_links_reads_no_document(url: str) -> None:
+    overall = next(question for question in QUESTIONS if '"reason"' in question)
+    with looking_at(url) as seen:
+        seen.command("profile", 2)
+        assert asked(seen, overall)
+        seen.command("profile", 0)
+        [line] = seen["system.profile"].find({"planSummary": {"$exists": True}})
+    assert line["docsExamined"] == 0
 
 
 def test_every_collection_and_field_is_described(url: str) -> None:

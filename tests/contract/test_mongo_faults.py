@@ -130,7 +130,7 @@ def test_a_server_that_is_only_slow_is_waited_for(server: Mongod, url: str) -> N
     history_is_whole(url, 1)
 
 
-@pytest.mark.parametrize("question", ["summary", "thin"])
+@pytest.mark.parametrize("question", ["summary", "prune"])
 def test_what_reads_everything_may_take_longer_than_an_answer(server: Mongod, url: str, question: str) -> None:
     store = open_store(url)
     store.add([entry(1)])
@@ -140,7 +140,7 @@ def test_what_reads_everything_may_take_longer_than_an_answer(server: Mongod, ur
         if question == "summary":
             assert store.summary(11.0).books.records == 1
         else:
-            assert store.thin(0.0, 1e9) == 0
+            assert store.prune(0.0, 1e9) == 0
     store.close()
 
 

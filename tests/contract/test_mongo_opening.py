@@ -12,6 +12,7 @@ import pytest
 from pymongo.errors import WriteError
 
 from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.stores.layout import LAYOUT
 from linkcrawl.stores.mongo.schema import OURS, REQUIRED
 from linkcrawl.stores.opening import open_existing, open_store
 from tests.contract.making import check, entry, link
@@ -78,8 +79,10 @@ def test_a_port_that_is_no_mongodb_is_told_within_seconds() -> None:
 def test_a_store_of_a_newer_version_is_refused_and_left_alone(url: str) -> None:
     open_store(url).close()
     with looking_at(url) as seen:
-        seen["meta"].update_one({"_id": "schema"}, {"$set": {"version": 2}})
-    assert "has version 2, made by a newer linkcrawl; this one knows versions up to 1" in refusal(url)
+        seen["meta"].update_one({"_id": "schema"}, {"$set": {"version": LAYOUT + 1}})
+    assert f"has version {LAYOUT + 1}, made by a newer linkcrawl; this one knows versions up to {LAYOUT}" in refusal(
+        url
+    )
 
 
 @pytest.mark.parametrize("name", ["links", "records", "meta"])

@@ -68,8 +68,6 @@ QUESTIONS: dict[str, Any] = {
     "link": lambda store: store.link(key(1)),
     "proxies": lambda store: store.proxies([key(n).hex() for n in range(200)]),
     "books": lambda store: store.books(150.0),
-    "status table": lambda store: store.status_table(),
-    "status table of a collection": lambda store: store.status_table("C1"),
 }
 
 
@@ -78,11 +76,10 @@ def test_it_is_answered_by_an_index(filled: str, question: str) -> None:
     lines = profiled(filled, question)
     assert lines
     assert [line["planSummary"] for line in lines if "COLLSCAN" in line["planSummary"]] == []
-    if "table" not in question:  # which sorts the few lines that it gives
-        assert [line["planSummary"] for line in lines if line.get("hasSortStage")] == []
+    assert [line["planSummary"] for line in lines if line.get("hasSortStage")] == []
 
 
-@pytest.mark.parametrize("question", ["backlog", "next_due_at", "books", "status table"])
+@pytest.mark.parametrize("question", ["backlog", "next_due_at", "books"])
 def test_what_is_asked_of_all_links_reads_no_document(filled: str, question: str) -> None:
     assert {line["docsExamined"] for line in profiled(filled, question)} == {0}
 

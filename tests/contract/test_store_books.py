@@ -75,7 +75,7 @@ def test_the_books_balance(
         assert books.links == books.checked + books.never_checked == books.due + books.later
         assert books == model.books(now)
         assert sum(line.due for line in store.backlog(now)) == books.due
-        assert sum(line.count for line in store.status_table()) == books.checked
+        assert sum(tally.count for tally in store.summary(now).overall.tallies) == books.checked
     assert sorted(history(store, history=True)) == sorted(
         (f"https://a.example/{n}", at) for n, times in model.checks.items() for at in times
     )

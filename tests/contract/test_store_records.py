@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.items import Category, Hop, Record
-from linkcrawl.stores.contract import Query, StatusLine, Store, Totals
+from linkcrawl import items
+from linkcrawl.items import FIELDS_OF_RECORD, Category, Hop, Record
+from linkcrawl.stores.contract import Query, Store, Tally, Totals
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links, own_check, record
 
@@ -96,26 +98,21 @@ HOPS = st.builds(
     error=st.none() | TEXTS,
     at=TIMES,
 )
+#: Values of a field, by its type.
+VALUES = {
+    items.TEXT: TEXTS,
+    items.INTEGER: st.integers(-(2**63), 2**63 - 1),
+    items.BOOLEAN: st.booleans(),
+    items.TIME: TIMES,
+    items.CATEGORY: st.sampled_from(Category),
+    items.TEXTS: st.lists(TEXTS, max_size=3).map(tuple),
+    items.HOPS: st.lists(HOPS, max_size=3).map(tuple),
+}
 FIELDS = st.fixed_dictionaries(
     {
-        "collections": st.lists(TEXTS, max_size=3).map(tuple),
-        "category": st.sampled_from(Category),
-        "reason": TEXTS,
-        "confirmed": st.booleans(),
-        "status": NUMBERS,
-        "method": st.none() | TEXTS,
-        "redirects": st.integers(0, 99),
-        "final_url": st.none() | TEXTS,
-        "hops": st.lists(HOPS, max_size=3).map(tuple),
-        "timeout": st.booleans(),
-        "duration_ms": NUMBERS,
-        "expected_mime": st.none() | TEXTS,
-        "mime": st.none() | TEXTS,
-        "mime_matches": st.none() | st.booleans(),
-        "content_length": NUMBERS,
-        "error": st.none() | TEXTS,
-        "attempt": st.integers(0, 9999),
-        "crawler": TEXTS,
+        part.name: st.none() | VALUES[part.type] if part.null else VALUES[part.type]
+        for part in FIELDS_OF_RECORD
+        if part.name not in ("url", "checked_at", "next_check_at")
     }
 )
 
@@ -201,11 +198,11 @@ def test_a_link_that_joins_a_collection_later_is_found_in_it(store: Store) -> No
     store.finish([check(link(store, 1), 10.0)])
     store.add([entry(1, collection="C")])
     assert history(store, collection="C") == [("https://a.example/1", 10.0)]
-    assert [line.count for line in store.status_table("C")] == [1]
+    assert [(part.name, part.checked) for part in store.summary(11.0).collections] == [(None, 1), ("C", 1)]
     assert [found.collections for found in store.records()] == [()]  # as it was at the check
 
 
-def test_status_table_sums_up_the_latest_checks(store: Store) -> None:
+def test_tallies_sum_up_the_latest_checks(store: Store) -> None:
     store.add([entry(n, collection="C" if n < 4 else "D%") for n in range(6)])
     one = {found.url[-1]: found for found in links(store)}
     store.finish([check(one["0"], 5.0, **BROKEN)])
@@ -218,13 +215,17 @@ def test_status_table_sums_up_the_latest_checks(store: Store) -> None:
             check(one["4"], 10.0, category=Category.BROKEN, reason="timeout", status=None, duration_ms=None),
         ]
     )
-    ok = StatusLine(category=Category.OK, status=200, reason="ok", count=3, mean_ms=17.5, max_ms=25)
-    missing = StatusLine(category=Category.BROKEN, status=404, reason="http_404", count=1, mean_ms=5.0, max_ms=5)
-    slow = StatusLine(category=Category.BROKEN, status=None, reason="timeout", count=1, mean_ms=None, max_ms=None)
-    assert store.status_table() == [ok, missing, slow]
-    assert store.status_table("C") == [ok, missing]
-    assert store.status_table("D%") == [slow]
-    assert store.status_table("*") == store.status_table("absent") == []
+    plain: dict[str, Any] = {"confirmed": True, "mismatches": 0}
+    ok = Tally(category=Category.OK, status=200, reason="ok", count=3, timed=2, total_ms=35, max_ms=25, **plain)
+    missing = Tally(
+        category=Category.BROKEN, status=404, reason="http_404", count=1, timed=1, total_ms=5, max_ms=5, **plain
+    )
+    slow = Tally(
+        category=Category.BROKEN, status=None, reason="timeout", count=1, timed=0, total_ms=0, max_ms=None, **plain
+    )
+    summary = store.summary(11.0)
+    assert summary.overall.tallies == (ok, missing, slow)
+    assert {part.name: part.tallies for part in summary.collections} == {"C": (ok, missing), "D%": (slow,)}
 
 
 def test_a_reader_sees_one_moment_while_a_crawl_writes(store: Store) -> None:

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.items import Category
-from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.contract import Mismatch, Query, Store, SummaryPart, Tally
 from linkcrawl.stores.opening import open_store
-from linkcrawl.stores.summary import Mismatch, SummaryPart, Tally
 from tests.contract.making import check, entry, link
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
@@ -197,7 +196,7 @@ def test_whatever_happened_the_sums_agree(
     table = Counter[tuple[Category, int | None, str]]()
     for tally in whole.tallies:
         table[tally.category, tally.status, tally.reason] += tally.count
-    assert table == {(line.category, line.status, line.reason): line.count for line in store.status_table()}
+    assert table == Counter((record.category, record.status, record.reason) for record in store.records())
     if summary.months:
         standing = Counter(record.category for record in store.records())
         assert {category: count for category, count in summary.months[-1].counts.items() if count} == standing

@@ -11,7 +11,7 @@ import pytest
 from linkcrawl.errors import StoreLost
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.worker import StoreWorker
-from tests.contract.making import check, entry, link
+from tests.contract.making import entry
 
 
 def test_all_calls_run_on_one_thread_that_is_not_the_callers(store: Store) -> None:
@@ -96,14 +96,3 @@ def test_closing_waits_for_what_was_submitted_and_closes_the_store(url: str, ope
     with pytest.raises(RuntimeError):
         worker.submit(store.collections)
     opened(url).claim()  # the claim was let go
-
-
-def test_the_proxy_is_the_store_for_other_threads(store: Store) -> None:
-    worker = StoreWorker(store)
-    proxy = worker.proxy()
-    assert proxy.add([entry(1, collection="C")]).new == 1
-    proxy.finish([check(link(store, 1), 10.0)])
-    assert [record.collections for record in proxy.records()] == [("C",)]
-    with pytest.raises(AttributeError):
-        proxy.no_such_method  # noqa: B018
-    worker.close()

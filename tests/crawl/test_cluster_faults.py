@@ -117,7 +117,7 @@ def test_a_clock_that_is_an_hour_off_hurries_nobody(cluster: Cluster, site: Runn
     )
 
 
-def test_a_link_that_kills_its_workers_is_parked(cluster: Cluster, site: RunningSite) -> None:
+def test_a_link_that_kills_its_workers_is_a_poison_link(cluster: Cluster, site: RunningSite) -> None:
     deadly = site.url(healthy(0), "/deadly")
     urls = [deadly, *links(site, hosts=4, each=3)]
     cluster.seed([{"url": deadly, "priority": 9}, *urls[1:]])
@@ -129,7 +129,7 @@ def test_a_link_that_kills_its_workers_is_parked(cluster: Cluster, site: Running
     cluster.end(last)
     cluster.judge(urls, site.requests())
     (record,) = [record for record in cluster.records() if record["url"] == deadly]
-    assert (record["category"], record["reason"], record["status"]) == ("Undetermined", "parked", None)
+    assert (record["category"], record["reason"], record["status"]) == ("Undetermined", "poison_link", None)
 
 
 def test_a_check_goes_on_where_its_next_host_is_leased(cluster: Cluster, tmp_path: Path) -> None:

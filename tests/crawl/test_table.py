@@ -15,6 +15,7 @@ from linkcrawl.items import RECORD_FIELDS, Category
 from tests.crawl.expected import EXPECTED
 from tests.crawl.harness import SETTINGS, Crawl, Crawler
 from tests.crawl.measures import LATE, overlapping, successive, too_close
+from tests.docs.pages import read, rows, section, word
 from tests.site.client import Request, RunningSite, running_site
 from tests.site.misbehaviour import Place
 from tests.site.table import MISBEHAVIOURS
@@ -82,40 +83,27 @@ def test_one_record_for_each_link(scene: Scene) -> None:
     assert Counter(record["url"] for record in scene.crawl.records) == Counter(scene.links.values())
 
 
-_TEXT, _COUNT = (str, type(None)), (int, type(None))
-TYPES: dict[str, tuple[type, ...]] = {
-    "url": (str,),
-    "collections": (list,),
-    "checked_at": (str,),
-    "category": (str,),
-    "reason": (str,),
-    "confirmed": (bool,),
-    "status": _COUNT,
-    "method": _TEXT,
-    "redirects": (int,),
-    "final_url": _TEXT,
-    "hops": (list,),
-    "timeout": (bool,),
-    "duration_ms": _COUNT,
-    "expected_mime": _TEXT,
-    "mime": _TEXT,
-    "mime_matches": (bool, type(None)),
-    "content_length": _COUNT,
-    "error": _TEXT,
-    "attempt": (int,),
-    "next_check_at": (str,),
-    "crawler": (str,),
+#: The types of docs/reference/record.md, as JSON has them.
+_JSON: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "time": (str,),
+    "list of text": (list,),
+    "list of objects": (list,),
 }
-HOP_TYPES = {
-    "url": (str,),
-    "method": (str,),
-    "status": _COUNT,
-    "location": _TEXT,
-    "duration_ms": _COUNT,
-    "ip": _TEXT,
-    "error": _TEXT,
-    "at": (str,),
-}
+
+
+def _documented(table: str) -> dict[str, tuple[type, ...]]:
+    """Fields by name, in their order, with the types that they may have."""
+    return {
+        word(name): (*_JSON[kind.removesuffix(" or null")], *([type(None)] * kind.endswith(" or null")))
+        for name, kind, _ in rows(table)
+    }
+
+
+_PAGE = read("docs/reference/record.md")
+TYPES, HOP_TYPES = _documented(_PAGE.partition("\n## ")[0]), _documented(section(_PAGE, "Hops"))
 
 
 def _moment(text: str) -> datetime:

@@ -6,6 +6,7 @@ import json
 
 from linkcrawl.exports import FORMATS, edgi, table
 from linkcrawl.exports.rows import PROXY_FIELDS
+from linkcrawl.items import RECORD_FIELDS
 from tests.docs.pages import read, rows, section, word, words
 from tests.unit.exports_kit import REDIRECTED, encoded
 
@@ -25,7 +26,8 @@ def test_every_format_has_its_section() -> None:
 
 
 def test_csv_columns() -> None:
-    assert tuple(names("CSV")) == table.COLUMNS
+    before, after = RECORD_FIELDS[: RECORD_FIELDS.index("hops")], RECORD_FIELDS[RECORD_FIELDS.index("hops") + 1 :]
+    assert (*before, *names("CSV"), *after) == table.COLUMNS
 
 
 def test_fields_of_a_resource_proxy() -> None:

@@ -17,7 +17,7 @@ from linkcrawl.check import verdict
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
 from linkcrawl.config import KNOWN
 from linkcrawl.exports import FORMATS
-from linkcrawl.items import RECORD_FIELDS, Category, Hop
+from linkcrawl.items import FIELDS_OF_HOP, FIELDS_OF_RECORD, Category, RecordField
 from linkcrawl.politeness.policy import file as policy_file
 from linkcrawl.politeness.policy.file import RECHECK_KEYS
 from linkcrawl.politeness.policy.rules import BUILT_IN, Policy
@@ -63,13 +63,18 @@ def test_scrapy_settings_are_documented_with_their_values() -> None:
 
 
 def test_record_fields_are_documented_in_their_order() -> None:
-    documented = [word(name) for name, _, _ in rows(RECORD.partition("\n## ")[0])]
-    assert documented == list(RECORD_FIELDS)
+    documented = [(word(name), kind) for name, kind, _ in rows(RECORD.partition("\n## ")[0])]
+    assert documented == [(part.name, kind_of(part)) for part in FIELDS_OF_RECORD]
 
 
 def test_hop_fields_are_documented_in_their_order() -> None:
-    documented = [word(name) for name, _, _ in rows(section(RECORD, "Hops"))]
-    assert documented == [part.name for part in attrs.fields(Hop)]
+    documented = [(word(name), kind) for name, kind, _ in rows(section(RECORD, "Hops"))]
+    assert documented == [(part.name, kind_of(part)) for part in FIELDS_OF_HOP]
+
+
+def kind_of(part: RecordField) -> str:
+    """A field's type as the page writes it."""
+    return f"{part.type.name} or null" if part.null else part.type.name
 
 
 def test_categories_are_documented() -> None:

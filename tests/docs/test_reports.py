@@ -8,8 +8,7 @@ import attrs
 import pytest
 
 from linkcrawl.reports.model import Excluded, HostTrouble, MonthRatio, Move, OutcomeTable, Report, Section, Slow
-from linkcrawl.stores.contract import Totals
-from linkcrawl.stores.summary import Mismatch
+from linkcrawl.stores.contract import Mismatch, Totals
 from tests.docs.pages import read
 
 PAGE = read("docs/reports.md")

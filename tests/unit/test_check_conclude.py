@@ -13,6 +13,7 @@ from linkcrawl.check.conclude import conclude, mime_matches
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial, Done, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
+from linkcrawl.check.verdict import VERDICT_VERSION
 from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState, iso
 
 CRAWLER = "linkcrawl/0.1.0 12345678"
@@ -33,16 +34,18 @@ def test_a_good_page_in_full() -> None:
     finished = finish(due, play(Case("", [("HEAD /doc", good)], {})))
     assert finished.state == LinkState(interval=7 * DAY)
     assert finished.record.link_id == 7
-    assert finished.record.row() == {
+    row = finished.record.row()
+    facts = {
         "url": f"{HOST}/doc", "collections": ["a", "b"], "checked_at": "2027-01-15T08:00:00.020Z", "category": "Ok",
         "reason": "ok", "confirmed": True, "status": 200, "method": "HEAD", "redirects": 0, "final_url": f"{HOST}/doc",
         "hops": [{"url": f"{HOST}/doc", "method": "HEAD", "status": 200, "location": None, "duration_ms": 20,
                   "ip": "192.0.2.1", "error": None, "at": "2027-01-15T08:00:00.000Z"}],
         "timeout": False, "duration_ms": 20, "expected_mime": "text/html", "mime": "text/html", "mime_matches": True,
         "content_length": 5, "error": None, "attempt": 0, "next_check_at": "2027-01-22T08:00:00.020Z",
-        "crawler": CRAWLER,
+        "crawler": CRAWLER, "verdict_version": VERDICT_VERSION,
     }  # fmt: skip
-    assert list(finished.record.row()) == list(RECORD_FIELDS)
+    assert {name: row[name] for name in facts} == facts
+    assert list(row) == list(RECORD_FIELDS)
 
 
 def test_a_url_that_cannot_be_requested() -> None:

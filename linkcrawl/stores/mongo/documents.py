@@ -14,7 +14,19 @@ from typing import Any
 from bson import encode
 from bson.datetime_ms import DatetimeMS
 
-from linkcrawl.items import RECORD_FIELDS, Act, Category, DueLink, Finished, HostMemory, LinkState, Order, Record
+from linkcrawl.items import (
+    FIELDS_OF_RECORD,
+    RECORD_FIELDS,
+    TIME,
+    Act,
+    Category,
+    DueLink,
+    Finished,
+    HostMemory,
+    LinkState,
+    Order,
+    Record,
+)
 from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
     LEAST,
@@ -38,6 +50,9 @@ LARGE_RECORD, SHORT_TEXT = 8 * 1024 * 1024, 10_000
 
 #: Fields of the latest record that a link's document repeats as `last`.
 _LAST = frozenset(RECORD_FIELDS) - {"url", "collections", "expected_mime", "hops", "next_check_at"}
+
+#: Fields of a record that are dates in its document.
+_TIMES = tuple(part.name for part in FIELDS_OF_RECORD if part.type is TIME)
 
 _MENTION = ("collection", "record", "expected_mime", "provider", "resource_type")
 
@@ -110,7 +125,7 @@ def check(finished: Finished) -> Document:
     record = finished.record
     checked_at = date(record.checked_at)
     document = record_document(record)
-    document |= {"checked_at": checked_at, "next_check_at": date(record.next_check_at)}
+    document |= {name: _optional_date(document[name]) for name in _TIMES}
     document["hops"] = [_hop(hop) for hop in document["hops"]]
     document = {
         "_id": _record_id(finished, checked_at),
@@ -158,7 +173,7 @@ def _state_document(state: LinkState) -> Document:
 
 def record_from(document: Mapping[str, Any]) -> Record:
     """The record of a document of `records`."""
-    times = {name: moment_of(document[name]) for name in ("checked_at", "next_check_at")}
+    times = {name: _optional_moment(document[name]) for name in _TIMES if name in document}
     hops = [{**hop, "at": moment_of(hop["at"])} for hop in document["hops"]]
     return record_of(document["link"], document["url"], {**document, **times, "hops": hops})
 

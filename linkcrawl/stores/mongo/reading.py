@@ -1,9 +1,8 @@
-"""Questions to the MongoDB store: which links are due, records by time, sums. All by indexes (mongo_schema.INDEXES)."""
+"""Questions to the MongoDB store: which links are due, records by time, sums. All by indexes (schema.INDEXES)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from attrs import frozen
 from bson.datetime_ms import DatetimeMS
@@ -11,29 +10,16 @@ from bson.min_key import MinKey
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from linkcrawl.items import Category, DueLink, Record
-from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, StatusLine, Totals
+from linkcrawl.items import DueLink, Record
+from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
-from linkcrawl.stores.rows import LEAST, glob, text
+from linkcrawl.stores.rows import LEAST, glob
 
 #: Records read at a time. Each page is a question of its own, so that a slow reader keeps no cursor open.
 PAGE = 500
 
 _ANY_ID = {"_id": {"$gte": MinKey()}}
 _CHECKED = {"last.checked_at": {"$gte": DatetimeMS(LEAST)}}
-
-#: What follows the choice of links in the status table; docs/mongodb.md prints it.
-STATUS_TABLE: list[Document] = [
-    {
-        "$group": {
-            "_id": {"category": "$last.category", "status": "$last.status", "reason": "$last.reason"},
-            "count": {"$sum": 1},
-            "mean_ms": {"$avg": "$last.duration_ms"},
-            "max_ms": {"$max": "$last.duration_ms"},
-        }
-    },
-    {"$sort": {"count": -1, "_id.category": 1, "_id.reason": 1, "_id.status": 1}},
-]
 
 
 def matching_collections(database: Database[Document], pattern: str) -> list[str]:
@@ -192,7 +178,7 @@ def _chosen(stored: Collection[Document], page: list[Document], query: Query, mo
 def _wanted(document: Document, history: list[Document], query: Query) -> bool:
     place = next((place for place, found in enumerate(history) if found["_id"] == document["_id"]), None)
     if place is None:
-        return False  # thinned out since the page was read
+        return False  # pruned since the page was read
     if not query.history and place != len(history) - 1:
         return False
     if not query.changed or place == 0:
@@ -228,23 +214,3 @@ def books(database: Database[Document], now: float) -> Totals:
         later=total - due_now,
         records=stored,
     )
-
-
-def status_table(database: Database[Document], collection: str | None) -> list[StatusLine]:
-    """See Store.status_table. Over all links it reads an index alone."""
-    checked: Document = {"last.category": {"$gte": ""}}
-    if collection is not None:
-        checked["collections"] = {"$eq": text(collection)}
-    hint = "by_status" if collection is None else "by_collection"
-    grouped: Iterator[Any] = database["links"].aggregate([{"$match": checked}, *STATUS_TABLE], hint=hint)
-    return [
-        StatusLine(
-            category=Category(line["_id"]["category"]),
-            status=line["_id"]["status"],
-            reason=line["_id"]["reason"],
-            count=line["count"],
-            mean_ms=line["mean_ms"],
-            max_ms=line["max_ms"],
-        )
-        for line in grouped
-    ]

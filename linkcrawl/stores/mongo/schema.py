@@ -26,10 +26,9 @@ from pymongo.errors import (
 )
 
 from linkcrawl.errors import StoreError, StoreLost
-from linkcrawl.items import RECORD_FIELDS
-
-#: The layout that this program writes (the document `schema` of `meta`).
-VERSION = 1
+from linkcrawl.items import FIELDS_OF_RECORD
+from linkcrawl.stores.layout import LAYOUT
+from linkcrawl.stores.mongo.migration import migrate
 
 #: Milliseconds, each unless the URL says otherwise: to find a server that takes writes, to connect to it, and to
 #: wait for one answer, which is long enough for the largest aggregation and ends the wait for a server that hangs.
@@ -53,8 +52,19 @@ REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
     "links": ("string", ("url", "host", "priority", "next_check_at", "collections", "providers", "last", "state")),
     "orders": ("string", ("act", "at", "reason", "until")),
     "proxies": ("binData", ("link", "collection", "provider", "extra")),
-    "records": ("string", ("link", "n", *RECORD_FIELDS)),
+    "records": ("string", ("link", "n", *(part.name for part in FIELDS_OF_RECORD if part.since == 1))),
 }
+
+
+def validator(name: str) -> dict[str, Any]:
+    """What the server requires of a collection's documents. A field that came later than the first layout may be
+    absent: while a store is brought up to date, workers of the version before go on writing to it."""
+    kind, fields = REQUIRED[name]
+    types: dict[str, Any] = {"_id": {"bsonType": kind}}
+    if name == "records":
+        types |= {part.name: {"bsonType": [*part.type.bson, *(["null"] * part.null)]} for part in FIELDS_OF_RECORD}
+    return {"$jsonSchema": {"required": ["_id", *fields], "properties": types}}
+
 
 #: Index names by what they answer. All questions of the store are asked with them (tests/contract/test_mongo_plans).
 INDEXES: dict[str, list[IndexModel]] = {
@@ -201,7 +211,8 @@ def _database(client: MongoClient[dict[str, Any]], url: str, setting: str) -> Da
 
 
 def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make: bool) -> None:
-    """Refuse what isn't ours, mark what is new, and make the indexes. Several processes may do so at once."""
+    """Refuse what isn't ours, mark what is new, bring up to date what is older, and make the indexes. Several processes
+    may do so at once."""
     meta = database["meta"]
     schema = meta.find_one({"_id": "schema"})
     if schema is None:
@@ -211,16 +222,20 @@ def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make:
                 f"{setting}: {where} holds a collection {foreign[0]!r} of another program; another database would work"
             )
         try:
-            meta.with_options(write_concern=DURABLE).insert_one({"_id": "schema", "version": VERSION})
+            meta.with_options(write_concern=DURABLE).insert_one({"_id": "schema", "version": LAYOUT})
         except DuplicateKeyError:
             schema = meta.find_one({"_id": "schema"})
-    if schema is not None and schema["version"] > VERSION:
+    version = LAYOUT if schema is None else max(schema["version"], schema.get("becomes", 0))
+    if version > LAYOUT:
         raise StoreError(
-            f"{setting}: {where} has version {schema['version']}, made by a newer linkcrawl; this one knows versions "
-            f"up to {VERSION}: upgrade linkcrawl, or name another database"
+            f"{setting}: {where} has version {version}, made by a newer linkcrawl; this one knows versions up to "
+            f"{LAYOUT}: upgrade linkcrawl, or name another database"
         )
     if make:
         _make_collections(database)
+    if schema is not None and schema["version"] < LAYOUT:
+        with unless_read_only(make):
+            migrate(database, schema["version"], validator("records"))
     for name, indexes in INDEXES.items():
         with unless_read_only(make):
             database[name].create_indexes(indexes)
@@ -238,10 +253,8 @@ def unless_read_only(must: bool) -> Iterator[None]:
 
 def _make_collections(database: Database[dict[str, Any]]) -> None:
     for name in REQUIRED.keys() - set(database.list_collection_names()):
-        kind, fields = REQUIRED[name]
-        schema = {"required": ["_id", *fields], "properties": {"_id": {"bsonType": kind}}}
         try:
-            database.create_collection(name, check_exists=False, validator={"$jsonSchema": schema})
+            database.create_collection(name, check_exists=False, validator=validator(name))
         except OperationFailure as fault:
             if fault.code != _IS_THERE:  # else another process has just made it
                 raise

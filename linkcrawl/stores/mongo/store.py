@@ -12,22 +12,21 @@ from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
 from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record
-from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, StatusLine, Totals
+from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
 from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, shown, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
-from linkcrawl.stores.mongo.writing import Writer, thin
+from linkcrawl.stores.mongo.writing import Writer, prune
 from linkcrawl.stores.rows import text
-from linkcrawl.stores.summary import Summary
 
 #: Seconds for what reads all records, instead of the URL's `socketTimeoutMS`.
 PATIENT = 3600.0
 
 
 class MongoStore:
-    """The store contract (linkcrawl.stores.Store) on one database. Every call may be repeated after StoreLost."""
+    """The store contract (stores.contract.Store) on one database. Every call may be repeated after StoreLost."""
 
     def __init__(self, where: str, database: Database[Document]):
         self._where = where
@@ -118,10 +117,10 @@ class MongoStore:
             self._check_claim()
             return self._writer.withdraw(link_ids, since, reason, error, now)
 
-    def thin(self, since: float, until: float) -> int:
+    def prune(self, since: float, until: float) -> int:
         with faults(self._where), pymongo.timeout(PATIENT):
             self._check_claim()
-            return thin(self._database["records"], since, until)
+            return prune(self._database["records"], since, until)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -187,10 +186,6 @@ class MongoStore:
     def books(self, now: float) -> Totals:
         with faults(self._where):
             return reading.books(self._database, now)
-
-    def status_table(self, collection: str | None = None) -> list[StatusLine]:
-        with faults(self._where):
-            return reading.status_table(self._database, collection)
 
     def collections(self) -> list[str]:
         with faults(self._where):

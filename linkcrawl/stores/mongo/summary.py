@@ -8,19 +8,10 @@ from collections.abc import Iterable, Iterator
 from pymongo.database import Database
 
 from linkcrawl.items import Category, Record
+from linkcrawl.stores.contract import Mismatch, Summary, SummaryPart, Tally
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.documents import Document, last_until, record_from
-from linkcrawl.stores.summary import (
-    Mismatch,
-    Span,
-    Summary,
-    SummaryPart,
-    Tally,
-    in_order,
-    months,
-    tallies_in_order,
-    whole,
-)
+from linkcrawl.stores.summary import Span, in_order, months, tallies_in_order, whole
 
 #: The field of a mention, by the field of a link that lists it.
 _MENTIONED = {"collections": "collection", "providers": "provider"}

@@ -195,7 +195,7 @@ class Writer:
 
     def _finish(self, items: list[Document]) -> AddCounts:
         """Records first, then their links: a link that has moved on has its record. The numbers `n` are taken after
-        the batch's document was written, which is what lets a reader see whole batches only (mongo_reading)."""
+        the batch's document was written, which is what lets a reader see whole batches only (reading.records)."""
         counter = self._meta.find_one_and_update(
             {"_id": "records"}, {"$inc": {"next": len(items)}}, upsert=True, return_document=ReturnDocument.AFTER
         )
@@ -241,8 +241,8 @@ class Writer:
         return AddCounts()
 
 
-def thin(records: Collection[Document], since: float, until: float) -> int:
-    """See Store.thin. Raises PyMongoError."""
+def prune(records: Collection[Document], since: float, until: float) -> int:
+    """See Store.prune. Raises PyMongoError."""
     stretch = {"$gte": first_from(since), "$lt": first_from(until)}
     several = records.aggregate(
         [

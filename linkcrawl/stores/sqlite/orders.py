@@ -1,4 +1,4 @@
-"""Orders of people, and the taking back and thinning of records, on a connection that is in a transaction."""
+"""Orders of people, and the withdrawing and pruning of records, on a connection that is in a transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHERE id = (SELECT last_record_id FROM links WHERE id = ?) AND checked_at >= ? A
 
 _DUE_AGAIN = "UPDATE links SET next_check_at = ?, last_category = ? WHERE id = ?"
 
-_THIN = """
+_PRUNE = """
 DELETE FROM records
 WHERE checked_at >= :since AND checked_at < :until AND EXISTS (
     SELECT 1 FROM records AS later
@@ -57,6 +57,6 @@ def withdraw(
     return count
 
 
-def thin(db: sqlite3.Connection, since: float, until: float) -> int:
-    """See Store.thin."""
-    return db.execute(_THIN, {"since": since, "until": until}).rowcount
+def prune(db: sqlite3.Connection, since: float, until: float) -> int:
+    """See Store.prune."""
+    return db.execute(_PRUNE, {"since": since, "until": until}).rowcount

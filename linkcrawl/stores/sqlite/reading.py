@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from linkcrawl.items import Category, DueLink, Record
-from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, StatusLine, Totals
+from linkcrawl.items import FIELDS_OF_RECORD, HOPS, TEXTS, Category, DueLink, Record
+from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.rows import from_json, glob, record_of, state_of
 
 # Links in one of the collections whose ids a JSON list holds, for statements that go through many links …
@@ -52,22 +52,8 @@ FROM (
 JOIN hosts ON hosts.id = counted.host_id
 """
 
-_BOOKS = """
+_TOTALS = """
 SELECT count(*), count(last_checked_at), coalesce(sum(next_check_at <= ?), 0) FROM links INDEXED BY links_by_turn
-"""
-
-_STATUS_TABLE = """
-SELECT records.category, records.status, records.reason,
-       count(*) AS number, avg(records.duration_ms), max(records.duration_ms)
-FROM links JOIN records ON records.id = links.last_record_id
-{where}
-GROUP BY records.category, records.status, records.reason
-ORDER BY number DESC, records.category, records.reason, records.status
-"""
-_OF_ONE_COLLECTION = """
-WHERE links.id IN (
-    SELECT link_id FROM link_collections WHERE collection_id = (SELECT id FROM collections WHERE name = ?)
-)
 """
 
 _RECORDS = """
@@ -90,6 +76,10 @@ _LATEST = """NOT EXISTS (
     SELECT 1 FROM records AS later
     WHERE later.link_id = records.link_id AND later.checked_at > records.checked_at {until}
 )"""
+
+
+#: Fields of a record that a column holds as JSON text.
+JSON_COLUMNS = tuple(part.name for part in FIELDS_OF_RECORD if part.type in (TEXTS, HOPS))
 
 
 class Globs:
@@ -246,14 +236,13 @@ def latest(db: sqlite3.Connection, key: bytes) -> Record | None:
 def record(row: sqlite3.Row) -> Record:
     """A row of `records`, with its link's url."""
     document = dict(row)
-    document["collections"] = from_json(document["collections"])
-    document["hops"] = from_json(document["hops"])
+    document |= {name: from_json(document[name]) for name in JSON_COLUMNS}
     return record_of(document["link_id"], document["url"], document)
 
 
 def books(db: sqlite3.Connection, now: float) -> Totals:
     """See Store.books. The caller's transaction makes the counts be of one moment."""
-    links, checked, due_now = db.execute(_BOOKS, (now,)).fetchone()
+    links, checked, due_now = db.execute(_TOTALS, (now,)).fetchone()
     return Totals(
         links=links,
         proxies=db.execute("SELECT count(*) FROM proxies").fetchone()[0],
@@ -263,15 +252,3 @@ def books(db: sqlite3.Connection, now: float) -> Totals:
         later=links - due_now,
         records=db.execute("SELECT count(*) FROM records").fetchone()[0],
     )
-
-
-def status_table(db: sqlite3.Connection, collection: str | None) -> list[StatusLine]:
-    """See Store.status_table."""
-    where, values = ("", ()) if collection is None else (_OF_ONE_COLLECTION, (collection,))
-    rows: Iterable[Any] = db.execute(_STATUS_TABLE.format(where=where), values)
-    return [
-        StatusLine(
-            category=Category(category), status=status, reason=reason, count=count, mean_ms=mean_ms, max_ms=max_ms
-        )
-        for category, status, reason, count, mean_ms, max_ms in rows
-    ]

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
+from linkcrawl.items import RecordField
+from linkcrawl.stores.layout import LAYOUT, added_fields, renamed_reasons
 
 #: Says "this SQLite file is a linkcrawl store" (PRAGMA application_id); the letters `link`.
 APPLICATION_ID = 0x6C696E6B
 #: Seconds to wait for another process (`scrapy seed` beside a crawl) to end its transaction.
 BUSY_TIMEOUT = 30.0
+#: Seconds to wait for another process to bring a large store up to date.
+MIGRATION_TIMEOUT = 3600.0
 #: Seconds between two tries for the one lock that SQLite itself does not wait for, and how many there are.
 WAL_RETRY, WAL_TRIES = 0.02, 1500
 #: KiB of pages kept in memory: the inner pages of all indexes at six million links.
@@ -129,9 +133,34 @@ CREATE TABLE orders (
 ) STRICT;
 """
 
-#: The nth script brings a store from version n-1 to version n (PRAGMA user_version). Never change one that was
-#: released: add another.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+def _script(version: int) -> str:
+    """What brings a store from the version before to this one. A version that was released stays as it is."""
+    if version == 1:
+        return _FIRST
+    lines = [f"ALTER TABLE records ADD COLUMN {_column(part)};" for part in added_fields(version)]
+    lines += [
+        f"UPDATE records SET reason = {_literal(new)} WHERE reason = {_literal(old)};"
+        for old, new in renamed_reasons(version).items()
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _column(part: RecordField) -> str:
+    """A field that came later than the first version as a column; rows of before get its default."""
+    must = "" if part.null else " NOT NULL"
+    default = "" if part.default is None else f" DEFAULT {_literal(part.default)}"
+    return f"{part.name} {part.type.sql}{must}{default}"
+
+
+def _literal(value: str | float) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value + 0)  # SQLite has 1 for True
+
+
+#: The nth script brings a store from version n-1 to version n (PRAGMA user_version).
+MIGRATIONS: tuple[str, ...] = tuple(map(_script, range(1, LAYOUT + 1)))
 
 
 @contextmanager
@@ -187,7 +216,7 @@ def open_file(path: str, *, to_write: bool = True) -> sqlite3.Connection:
     try:
         db = connect(path)
         try:
-            migrate(db, path)
+            _migrate_if_may(db, path, to_write)
             if to_write:
                 _try_writing(db)
         except BaseException:
@@ -216,23 +245,40 @@ def _refuse_path(path: str) -> None:
         raise StoreError(f"LINKCRAWL_STORE: {path} is {what}; the path of a file would work")
 
 
+def _migrate_if_may(db: sqlite3.Connection, path: str, must: bool) -> None:
+    """Migrate. Unless it `must`, an older store that this user may not write to is read as it is."""
+    try:
+        migrate(db, path)
+    except sqlite3.OperationalError as fault:
+        if must or fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY or not _version(db):
+            raise
+
+
 def migrate(db: sqlite3.Connection, path: str) -> None:
-    """Run the migrations that are missing, each in one transaction with its version number. Two processes may do so
+    """Run the migrations that are missing, each in one transaction with its version number. Several processes may do so
     at once. Raises sqlite3.Error, or StoreError where the file isn't ours or is newer."""
     _refuse_foreign(db, path)
     _use_wal(db)
+    if _version(db) == len(MIGRATIONS):
+        return
+    db.execute(f"PRAGMA busy_timeout = {int(MIGRATION_TIMEOUT * 1000)}")
     for version in range(_version(db) + 1, len(MIGRATIONS) + 1):
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if _version(db) < version:  # else another process has just done it
-                for statement in statements(MIGRATIONS[version - 1]):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {version}")
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
+        _run(db, version)
+    db.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
+
+
+def _run(db: sqlite3.Connection, version: int) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(db) < version:  # else another process has just run it
+            for statement in statements(MIGRATIONS[version - 1]):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {version}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _use_wal(db: sqlite3.Connection) -> None:

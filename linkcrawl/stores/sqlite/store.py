@@ -1,7 +1,7 @@
 """The store in one SQLite file: what one machine needs for a catalogue of millions of links.
 
 Writers and readers don't block each other (WAL); a crawl holds the store by a lock on a file beside it, which ends
-with the process, however that ends. The schema and its versions are in `sqlite_schema`.
+with the process, however that ends. The schema and its versions are in `schema`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record
-from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, StatusLine, Totals
+from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite import orders, reading
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
@@ -22,7 +22,6 @@ from linkcrawl.stores.sqlite.file import hold, identity, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
 from linkcrawl.stores.sqlite.schema import connect, faults, open_file
 from linkcrawl.stores.sqlite.summary import summary
-from linkcrawl.stores.summary import Summary
 
 _RECORD_COLUMNS = ("link_id", *(name for name in RECORD_FIELDS if name != "url"))
 _ADD_RECORD = (
@@ -46,13 +45,13 @@ ON CONFLICT (host) DO UPDATE SET head_useless_since = excluded.head_useless_sinc
 
 
 class SqliteStore:
-    """The store contract (linkcrawl.stores.Store) on one file."""
+    """The store contract (stores.contract.Store) on one file."""
 
     def __init__(self, path: str, db: sqlite3.Connection):
         self._path = path
         self._db = db
         self._file = identity(path)
-        self._intake = BulkInserter()
+        self._inserter = BulkInserter()
         self._globs = reading.Globs()
         self._lock: int | None = None
         self._before_was_clean: bool | None = None
@@ -121,14 +120,14 @@ class SqliteStore:
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
-                self._intake.forget()
+                self._inserter.forget()
                 if self._db.in_transaction:  # a full disk has ended it already
                     self._db.execute("ROLLBACK")
                 raise
 
     def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
         with self._transaction() as db:
-            return self._intake.add(db, entries)
+            return self._inserter.add(db, entries)
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         with self._transaction() as db:
@@ -165,9 +164,9 @@ class SqliteStore:
         with self._transaction() as db:
             return orders.withdraw(db, link_ids, since, reason, error, now)
 
-    def thin(self, since: float, until: float) -> int:
+    def prune(self, since: float, until: float) -> int:
         with self._transaction() as db:
-            return orders.thin(db, since, until)
+            return orders.prune(db, since, until)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -207,10 +206,6 @@ class SqliteStore:
         with faults(self._path), self._snapshot() as db:
             return reading.books(db, now)
 
-    def status_table(self, collection: str | None = None) -> list[StatusLine]:
-        with faults(self._path):
-            return reading.status_table(self._db, None if collection is None else text(collection))
-
     def collections(self) -> list[str]:
         with faults(self._path):
             return sorted(row["name"] for row in self._db.execute("SELECT name FROM collections"))
@@ -248,8 +243,7 @@ class SqliteStore:
 def _finish(db: sqlite3.Connection, check: Finished) -> None:
     record = check.record
     document = record_document(record) | {"link_id": record.link_id}
-    document["collections"] = to_json(document["collections"])
-    document["hops"] = to_json(document["hops"])
+    document |= {name: to_json(document[name]) for name in reading.JSON_COLUMNS}
     try:
         added = db.execute(_ADD_RECORD, document)
     except sqlite3.IntegrityError as fault:

@@ -7,18 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from linkcrawl.items import Category
+from linkcrawl.stores.contract import Mismatch, Summary, SummaryPart, Tally
 from linkcrawl.stores.sqlite import reading
-from linkcrawl.stores.summary import (
-    Mismatch,
-    Span,
-    Summary,
-    SummaryPart,
-    Tally,
-    in_order,
-    months,
-    tallies_in_order,
-    whole,
-)
+from linkcrawl.stores.summary import Span, in_order, months, tallies_in_order, whole
 
 # Which links each part has, as (part, link). Part 0 of collections and providers has what is mentioned without one.
 _MEMBERS = {

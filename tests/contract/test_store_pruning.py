@@ -1,4 +1,4 @@
-"""History that has grown old is thinned; a link's latest check never goes."""
+"""History that has grown old is pruned; a link's latest check never goes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.stores.contract import Query, Store
-from linkcrawl.stores.history import DAY, thin
+from linkcrawl.stores.history import DAY, oldest, prune_windows
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links
 
@@ -19,13 +19,19 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
+def prune(store: Store, days: int, now: float) -> int:
+    """Prune the whole history at once."""
+    began = oldest(store)
+    return 0 if began is None else sum(store.prune(since, until) for since, until in prune_windows(began, days, now))
+
+
 def test_only_the_last_of_a_stretch_stays(store: Store) -> None:
     store.add([entry(n) for n in range(3)])
     for moment in (10.0, 19.999, 20.0, 25.0, 29.999, 30.0):
         store.finish([check(found, moment) for found in links(store) if found.url[-1] != "2"])
     store.finish([check(link(store, 2), 24.0)])
-    assert store.thin(20.0, 30.0) == 4
-    assert store.thin(20.0, 30.0) == 0
+    assert store.prune(20.0, 30.0) == 4
+    assert store.prune(20.0, 30.0) == 0
     left = [(url[-1], moment) for url, moment in history(store, history=True)]
     assert sorted(left) == [
         *(("0", moment) for moment in (10.0, 19.999, 29.999, 30.0)),
@@ -64,13 +70,13 @@ def test_last_of_each_day_then_of_each_month(store: Store, days: int, today: str
     store.add([entry(0)])
     times = [at(text) for text in TIMES]
     store.finish([check(link(store, 0), moment) for moment in times])
-    assert thin(store, days, at(today)) == len(times) - len(left)
+    assert prune(store, days, at(today)) == len(times) - len(left)
     assert [moment for _, moment in history(store, history=True)] == [times[int(place)] for place in left]
-    assert thin(store, days, at(today)) == 0
+    assert prune(store, days, at(today)) == 0
 
 
-def test_an_empty_store_has_nothing_to_thin(store: Store) -> None:
-    assert thin(store, 1, at("2030-01-01")) == 0
+def test_an_empty_store_has_nothing_to_prune(store: Store) -> None:
+    assert prune(store, 1, at("2030-01-01")) == 0
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -87,7 +93,7 @@ def test_what_is_latest_and_what_is_young_stays(
     store.finish([check(found[n], 1e9 + day * DAY) for n, day in checks])
     before, now = set(store.records(Query(history=True))), 1e9 + 200 * DAY
     latest, states = [store.latest(key(n)) for n in found], links(store)
-    removed = thin(store, days, now)
+    removed = prune(store, days, now)
     after = set(store.records(Query(history=True)))
     assert after <= before
     assert len(before) - len(after) == removed

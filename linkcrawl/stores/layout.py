@@ -1,0 +1,36 @@
+"""The versions of the layout that SQLite and MongoDB stores have in common, and what each version brought.
+
+A store keeps its version. A program brings an older store up to date when it opens it, one version after the other, and
+refuses a newer one. A version brings fields of the record (`since` of the field, items.py), other words for reasons
+(RENAMED_REASONS), or both. Whatever a version brings, its reader also reads what the versions before have written:
+while a store is brought up to date, workers of the version before may go on writing to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from linkcrawl.items import FIELDS_OF_RECORD, RecordField
+
+#: Version -> reasons that it renamed: the word of before and the word of now.
+RENAMED_REASONS: Mapping[int, Mapping[str, str]] = {2: {"parked": "poison_link"}}
+
+#: The version that this program writes.
+LAYOUT = max(*RENAMED_REASONS, *(part.since for part in FIELDS_OF_RECORD))
+
+_WORDS_OF_NOW = {old: new for words in RENAMED_REASONS.values() for old, new in words.items()}
+
+
+def added_fields(version: int) -> list[RecordField]:
+    """The fields of the record that a version brought."""
+    return [part for part in FIELDS_OF_RECORD if part.since == version]
+
+
+def renamed_reasons(version: int) -> Mapping[str, str]:
+    """The reasons that a version renamed, old word -> new word."""
+    return RENAMED_REASONS.get(version, {})
+
+
+def reason_of_now(word: str) -> str:
+    """The present word for a reason that a store holds."""
+    return _WORDS_OF_NOW.get(word, word)
