@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -64,7 +63,7 @@ class Jar:
 
     def header(self, target: Target) -> str | None:
         """The Cookie header's value for a request to `target`; longer paths first (RFC 6265, 5.4). None for none."""
-        path = _path(target)
+        path = target.path
         fitting = [
             cookie
             for cookie in self.cookies
@@ -98,7 +97,7 @@ def _read(line: str, target: Target, now: float) -> tuple[Cookie | None, bool]:
         name=name,
         value=value,
         host=target.host,
-        path=path if path.startswith("/") else _default_path(_path(target)),
+        path=path if path.startswith("/") else _default_path(target.path),
         secure=secure,
     )
     return cookie, _lives(attributes, now)
@@ -119,12 +118,7 @@ def _lives(attributes: dict[str, str], now: float) -> bool:
 def _may_set(domain: str, target: Target) -> bool:
     """Whether `target` may name this Domain: its own host or one above it (RFC 6265, 5.3, step 6)."""
     domain = domain.removeprefix(".").lower()
-    host = urlsplit(target.url).hostname or ""
-    return not domain or host == domain or host.endswith("." + domain)
-
-
-def _path(target: Target) -> str:
-    return urlsplit(target.url).path or "/"
+    return not domain or target.hostname == domain or target.hostname.endswith("." + domain)
 
 
 def _default_path(path: str) -> str:

@@ -6,7 +6,7 @@ stand for themselves; the last chain decides, also where it fails otherwise than
 hops, 303 included. A broken connection gets one fresh try in a check. So a check makes at most
 2 * (max_redirects + 1) + 1 requests.
 
-Everything here is a value. The caller sends `Next.ask`, and hands what came of it to `answered`; where the request
+Everything here is a value. The caller sends `Next.request`, and hands what came of it to `answered`; where the request
 may not be sent at all, it says so to `denied`.
 """
 
@@ -28,17 +28,18 @@ from linkcrawl.urls.userinfo import without_userinfo
 #: Failures that another connection may not meet again.
 _ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 
-#: Failures that a server's dealing with HEAD may cause; all others come before a method is ever said.
+#: Failures that a server's handling of HEAD may cause; all others come before the server sees a method.
 _METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 
 #: Ends of a chain that only redirects.
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 
-#: Words by which the caller may bar a request; a Failure is the other kind of bar.
+#: Reasons for which the caller may deny a request; a Failure is the other kind.
 DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "poison_link"})
 
-#: Bars that don't hide that the link leads to a login: what the identity provider allows us says nothing of the link.
-_BARS_AT_LOGIN = frozenset({"robots_disallowed", "robots_unreachable"})
+#: Denials after which a link may still be judged as leading to a login: what the identity provider's robots.txt allows
+#: says nothing of the link.
+_DENIALS_AT_LOGIN = frozenset({"robots_disallowed", "robots_unreachable"})
 
 
 @frozen(kw_only=True)
@@ -50,7 +51,7 @@ class Rules:
 
 @frozen(kw_only=True)
 class NextRequest:
-    """A request to be sent. `cookie`: the value of its Cookie header, None for no such header."""
+    """A request that the check wants sent. `cookie`: the value of its Cookie field, None for no such field."""
 
     method: str
     target: Target
@@ -69,22 +70,23 @@ class Denial:
 class RequestChain:
     """Requests by one method from the link's own URL onwards.
 
-    `first`: index in Check.hops of its first request. `seen`: (URL, Cookie) pairs asked. `jar`: its cookies.
+    `first`: index in Check.hops of its first request. `requests`: what it has sent or is about to send, in order, a
+    fresh try not counted. `jar`: its cookies.
     """
 
     first: int = 0
-    seen: frozenset[tuple[str, str | None]] = frozenset()
+    requests: tuple[NextRequest, ...] = ()
     jar: Jar = field(factory=Jar)
 
 
 @frozen(kw_only=True)
 class Check:
-    """A check under way. `ask` is the request that is waited for, None once the check is done. `head_failed_at`: the
-    host where HEAD failed, in the second chain."""
+    """A check under way. `request`: the one whose outcome it waits for, None once the check is done. `retried`:
+    its fresh try is used up. `head_failed_at`: the host (key) where HEAD failed, set in the second chain."""
 
     url: str
     rules: Rules
-    ask: NextRequest | None = None
+    request: NextRequest | None = None
     start: Target | None = None
     hops: tuple[Hop, ...] = ()
     chain: RequestChain = field(factory=RequestChain)
@@ -121,10 +123,10 @@ class Finding:
 
 @frozen(kw_only=True)
 class Next:
-    """Go on: send `ask`, which is `check.ask`."""
+    """The check goes on: send `request`, which is `check.request`."""
 
     check: Check
-    ask: NextRequest
+    request: NextRequest
 
 
 @frozen(kw_only=True)
@@ -147,98 +149,100 @@ def begin(url: str, rules: Rules, *, method: str = "HEAD") -> Next | Done:
     if isinstance(target, Refused):
         finding = Finding(verdict=judge(target.reason), error=_error(target.error, target.reason))
         return Done(check=check, finding=finding)
-    return _ask(evolve(check, start=target), NextRequest(method=method, target=target), RequestChain())
+    return _send(evolve(check, start=target), NextRequest(method=method, target=target), RequestChain())
 
 
 def answered(check: Check, outcome: Outcome) -> Next | Done:
-    """What follows from the outcome of `check.ask`. Raises ValueError where nothing was asked, or for an outcome
-    that is neither an answer nor a failure."""
-    ask = _pending(check)
-    check = evolve(check, hops=(*check.hops, _hop(ask, outcome)))
+    """What follows from the outcome of `check.request`. Raises ValueError where the check waits for no request, or for
+    an outcome that is neither an answer nor a failure."""
+    request = _pending(check)
+    check = evolve(check, hops=(*check.hops, _hop(request, outcome)))
     if outcome.failure is not None:
         if outcome.failure in _ACCIDENTS and not check.retried:
-            return Next(check=evolve(check, retried=True), ask=ask)
-        return _ended(check, ask, outcome, reason_of_failure(outcome.failure), outcome.error)
+            return Next(check=evolve(check, retried=True), request=request)
+        return _ended(check, request, outcome, reason_of_failure(outcome.failure), outcome.error)
     if outcome.status is None:
-        raise ValueError(f"the outcome for {ask.target.url} has neither a status nor a failure")
+        raise ValueError(f"the outcome for {request.target.url} has neither a status nor a failure")
     reason = reason_of_answer(outcome.status, outcome.headers)
     location = redirect_target(outcome.headers)
     if outcome.status in REDIRECTS and location and reason != "bot_challenge":
-        return _redirected(check, ask, outcome, location)
-    return _ended(check, ask, outcome, reason, None)
+        return _redirected(check, request, outcome, location)
+    return _ended(check, request, outcome, reason, None)
 
 
-def denied(check: Check, bar: Denial, at: float) -> Done:
+def denied(check: Check, denial: Denial, at: float) -> Done:
     """The end of a check whose next request may not be sent, at `at` (Unix seconds). No hop is added; those before
     stay. Raises ValueError for a word that is not one of DENIALS."""
-    ask = _pending(check)
-    if isinstance(bar.reason, Failure):
-        reason, timeout, login_shows = reason_of_failure(bar.reason), bar.reason.is_timeout, True
-    elif bar.reason in DENIALS:
-        reason, timeout, login_shows = bar.reason, False, bar.reason in _BARS_AT_LOGIN
+    request = _pending(check)
+    if isinstance(denial.reason, Failure):
+        reason, timeout, login_shows = reason_of_failure(denial.reason), denial.reason.is_timeout, True
+    elif denial.reason in DENIALS:
+        reason, timeout, login_shows = denial.reason, False, denial.reason in _DENIALS_AT_LOGIN
     else:
-        raise ValueError(f"{bar.reason!r} bars no request; {', '.join(sorted(DENIALS))} or a Failure do")
-    error = _error(bar.error, reason)
-    if login_shows and _login(check, ask, None, reason):
+        raise ValueError(f"{denial.reason!r} denies no request; {', '.join(sorted(DENIALS))} or a Failure do")
+    error = _error(denial.error, reason)
+    if login_shows and _login(check, None, reason):
         reason = "login_redirect"
     finding = Finding(
         verdict=judge(reason),
         redirects=_redirects(check),
-        final_url=ask.target.url,
+        final_url=request.target.url,
         timeout=timeout,
         duration_ms=_duration(check),
         error=error,
         at=at,
     )
-    return Done(check=evolve(check, ask=None), finding=finding)
+    return Done(check=evolve(check, request=None), finding=finding)
 
 
-def _ask(check: Check, ask: NextRequest, chain: RequestChain) -> Next:
-    chain = evolve(chain, seen=chain.seen | {(ask.target.url, ask.cookie)})
-    return Next(check=evolve(check, ask=ask, chain=chain), ask=ask)
+def _send(check: Check, request: NextRequest, chain: RequestChain) -> Next:
+    chain = evolve(chain, requests=(*chain.requests, request))
+    return Next(check=evolve(check, request=request, chain=chain), request=request)
 
 
 def _pending(check: Check) -> NextRequest:
-    if check.ask is None:
+    if check.request is None:
         raise ValueError(f"the check of {check.url!r} waits for no request")
-    return check.ask
+    return check.request
 
 
-def _redirected(check: Check, ask: NextRequest, outcome: Outcome, location: str) -> Next | Done:
-    target = join(ask.target.url, location)
+def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: str) -> Next | Done:
+    target = join(request.target.url, location)
     if isinstance(target, Refused):
         reason = "redirect_nowhere" if target.reason == "invalid_url" else target.reason
-        return _ended(check, ask, outcome, reason, f"redirected to what can't be followed: {target.error}")
-    jar = check.chain.jar.take(outcome.set_cookie, ask.target, outcome.ended_at)
-    follow = NextRequest(method=ask.method, target=target, cookie=jar.header(target))
+        return _ended(check, request, outcome, reason, f"redirected to what can't be followed: {target.error}")
+    jar = check.chain.jar.take(outcome.set_cookie, request.target, outcome.ended_at)
+    follow = NextRequest(method=request.method, target=target, cookie=jar.header(target))
     limit = check.rules.max_redirects
     over = sum(hop.status is not None for hop in check.chain_hops) > limit
-    known = any(url == target.url for url, _ in check.chain.seen)
+    known = any(sent.target.url == target.url for sent in check.chain.requests)
     # A page that hands out new cookies for ever never repeats itself exactly; it goes in a circle all the same.
-    if (target.url, follow.cookie) in check.chain.seen or (over and known):
-        return _ended(check, ask, outcome, "redirect_loop", f"redirected in a circle, to {target.url} again")
+    if follow in check.chain.requests or (over and known):
+        return _ended(check, request, outcome, "redirect_loop", f"redirected in a circle, to {target.url} again")
     if over:
-        return _ended(check, ask, outcome, "too_many_redirects", f"more than {limit} redirects, next to {target.url}")
-    return _ask(check, follow, evolve(check.chain, jar=jar))
+        return _ended(
+            check, request, outcome, "too_many_redirects", f"more than {limit} redirects, next to {target.url}"
+        )
+    return _send(check, follow, evolve(check.chain, jar=jar))
 
 
-def _ended(check: Check, ask: NextRequest, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
+def _ended(check: Check, request: NextRequest, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
     """A chain has ended: the second chain, or the finding."""
     start = check.start
-    if _login(check, ask, outcome, reason):
+    if _login(check, outcome, reason):
         error, reason = _error(error, "login_redirect"), "login_redirect"
-    elif ask.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
-        check = evolve(check, head_failed_at=ask.target.host)
-        return _ask(check, NextRequest(method="GET", target=start), RequestChain(first=len(check.hops)))
+    elif request.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
+        check = evolve(check, head_failed_at=request.target.host)
+        return _send(check, NextRequest(method="GET", target=start), RequestChain(first=len(check.hops)))
     if reason == "ok":
-        reason = soft_redirect_reason(check.chain_hops[0].url, ask.target.url) or reason
+        reason = soft_redirect_reason(check.chain.requests[0].target, request.target) or reason
     verdict = judge(reason)
     finding = Finding(
         verdict=verdict,
         status=outcome.status,
-        method=ask.method,
+        method=request.method,
         redirects=_redirects(check),
-        final_url=ask.target.url,
+        final_url=request.target.url,
         timeout=outcome.failure is not None and outcome.failure.is_timeout,
         duration_ms=_duration(check),
         mime=bare_mime(outcome.headers.get("content-type", "")),
@@ -247,7 +251,7 @@ def _ended(check: Check, ask: NextRequest, outcome: Outcome, reason: str, error:
         at=outcome.ended_at,
     )
     learned = verdict.category is Category.OK and start is not None and check.head_failed_at == start.host
-    return Done(check=evolve(check, ask=None), finding=finding, head_useless=learned or None)
+    return Done(check=evolve(check, request=None), finding=finding, head_useless=learned or None)
 
 
 def _head_may_be_to_blame(reason: str, failure: Failure | None) -> bool:
@@ -258,11 +262,11 @@ def _head_may_be_to_blame(reason: str, failure: Failure | None) -> bool:
     return reason.startswith("http_") or reason == "redirect_nowhere" or reason in _CIRCLING
 
 
-def _login(check: Check, ask: NextRequest, outcome: Outcome | None, reason: str) -> bool:
+def _login(check: Check, outcome: Outcome | None, reason: str) -> bool:
     if reason in ("unsupported_scheme", "forbidden_port", "forbidden_address"):
         return False
-    urls = [hop.url for hop in check.chain_hops] + ([] if outcome else [ask.target.url])
-    return leads_to_login(urls, outcome.status if outcome else None, circling=reason in _CIRCLING)
+    targets = [sent.target for sent in check.chain.requests]
+    return leads_to_login(targets, outcome.status if outcome else None, circling=reason in _CIRCLING)
 
 
 def _redirects(check: Check) -> int:
@@ -276,11 +280,11 @@ def _duration(check: Check) -> int | None:
     return sum(times) if times else None
 
 
-def _hop(ask: NextRequest, outcome: Outcome) -> Hop:
+def _hop(request: NextRequest, outcome: Outcome) -> Hop:
     location = outcome.headers.get("location")
     return Hop(
-        url=ask.target.url,
-        method=ask.method,
+        url=request.target.url,
+        method=request.method,
         status=outcome.status,
         location=None if location is None else one_line(without_userinfo(location)),
         duration_ms=outcome.duration_ms,

@@ -1,11 +1,14 @@
-"""Redirects to pages that answer well and may not be what the link meant: told by URLs alone, never held against the
-link. No other page of the host is asked for comparison: that would be a request that nobody wanted.
+"""Redirects to pages that answer well and may not be what the link meant. URLs alone show it, and the link stays Ok. No
+other page of the host is requested for comparison.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl
+
+from linkcrawl.urls import Target
+from linkcrawl.urls.domains import registered_domain
 
 #: Last path segments of home pages, without extension.
 _HOME = frozenset({"", "index", "home", "default"})
@@ -24,36 +27,34 @@ _BROKERS = frozenset({
 # fmt: on
 
 
-def soft_redirect_reason(start: str, end: str) -> str | None:
-    """The reason for which a link that led from one URL to another with success should be looked at by a person; None
-    where there is none."""
-    if start == end:
+def soft_redirect_reason(start: Target, end: Target) -> str | None:
+    """The reason for which a person should look at a link that led from `start` to `end` with success; None where there
+    is none."""
+    if start.url == end.url:
         return None
-    first, last = urlsplit(start), urlsplit(end)
-    if _says_not_found(last) and not _says_not_found(first):
+    if _says_not_found(end) and not _says_not_found(start):
         return "soft_404"
-    if _is_broker(last) and not _is_broker(first):
+    if _is_broker(end) and not _is_broker(start):
         return "domain_for_sale"
-    if _is_home(last) and not _is_home(first):
+    if _is_home(end) and not _is_home(start):
         return "redirected_home"
     return None
 
 
-def _says_not_found(url: SplitResult) -> bool:
-    arguments = parse_qsl(url.query, keep_blank_values=True)
-    words = [*url.path.split("/"), *(value for _, value in arguments)]
+def _says_not_found(target: Target) -> bool:
+    arguments = parse_qsl(target.query, keep_blank_values=True)
+    words = [*target.path.split("/"), *(value for _, value in arguments)]
     return any(_NOT_FOUND.fullmatch(_bare(word)) for word in words) or any(
         name.lower() == _ERROR_PATH for name, _ in arguments
     )
 
 
-def _is_broker(url: SplitResult) -> bool:
-    labels = (url.hostname or "").split(".")
-    return ".".join(labels[-2:]) in _BROKERS
+def _is_broker(target: Target) -> bool:
+    return registered_domain(target.host) in _BROKERS
 
 
-def _is_home(url: SplitResult) -> bool:
-    return not url.query and url.path.count("/") <= 1 and _bare(url.path.removeprefix("/")) in _HOME
+def _is_home(target: Target) -> bool:
+    return not target.query and target.path.count("/") <= 1 and _bare(target.path.removeprefix("/")) in _HOME
 
 
 def _bare(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Walls between a visitor and a resource: login pages and bot challenges, told by URLs and headers alone.
+"""Walls between a visitor and a resource: login pages and bot challenges, recognised by URLs and headers alone.
 
 A wall is named only where a specification or its vendor's documentation says how it looks. A word of LOGIN_SEGMENTS
 counts only as a whole path segment: `/blogin/`, `/catalogin` and `?q=login` are not login pages.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import parse_qsl
+
+from linkcrawl.urls import Target
 
 #: Header -> values by which a front end says that it sent a challenge instead of the resource:
 #: Cloudflare "Detect a Challenge Page response"; AWS WAF "CAPTCHA and Challenge action behavior" (status 202 or 405).
@@ -65,52 +67,50 @@ class Login(Enum):
 
 
 def is_challenge(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether an answer is a bot challenge. `headers` have lower-case names. `cf-ray` alone says nothing: every
+    """True where an answer is a bot challenge. `headers` have lower-case names. `cf-ray` alone says nothing: every
     answer that came through Cloudflare has it."""
     if status == CHALLENGE_STATUS:
         return True
     return any(headers.get(name, "").strip().lower() in values for name, values in CHALLENGE_HEADERS.items())
 
 
-def login_of(url: str) -> Login | None:
-    """Whether the URL is that of a login; None where nothing says so."""
-    parts = urlsplit(url)
-    arguments = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
-    if _PROVIDER_PATHS.search(parts.path) or _is_login_request(arguments):
+def login_of(target: Target) -> Login | None:
+    """How sure the URL is that of a login; None where nothing says so."""
+    arguments = {name.lower(): value for name, value in parse_qsl(target.query, keep_blank_values=True)}
+    if _PROVIDER_PATHS.search(target.path) or _is_login_request(arguments):
         return Login.CERTAIN
-    segments = _segments(parts.path)
+    segments = _segments(target.path)
     if segments and segments[-1] in LOGIN_SEGMENTS:
         return Login.LIKELY
     returns = any(re.sub(r"[-_.]", "", name) in RETURN_ARGUMENTS for name in arguments)
     if returns and not LOGIN_SEGMENTS.isdisjoint(segments):
         return Login.LIKELY
-    return Login.LIKELY if _first_label(parts) in LOGIN_LABELS else None
+    return Login.LIKELY if target.hostname.partition(".")[0] in LOGIN_LABELS else None
 
 
-def leads_to_login(urls: Sequence[str], status: int | None, *, circling: bool) -> bool:
-    """Whether a chain of requests shows that its link needs a login.
+def leads_to_login(targets: Sequence[Target], status: int | None, *, circling: bool) -> bool:
+    """True where a chain of requests shows that its link needs a login.
 
-    `urls`: the URLs of the chain in order, the link's own first and the one that it ended at last. `status`: the
+    `targets`: those of the chain in order, the link's own first and the one that it ended at last. `status`: the
     last answer's, None where none came. `circling`: the chain was given up because it only redirected.
 
     A link that is itself a login page is judged like any other. A passing visit to an identity provider that comes
     back (a CAS gateway, passive SAML) is not a wall; an error at the provider, or going round by way of it, is. A
     page that is only *named* like a login counts where it answers like one: a `/login` that is 404 is broken.
     """
-    start, end = urls[0], urls[-1]
-    if (start == end and not circling) or login_of(start):
+    start, end = targets[0], targets[-1]
+    if (start.url == end.url and not circling) or login_of(start):
         return False
     kind = login_of(end)
     if kind is Login.CERTAIN:
         return True
     if kind is Login.LIKELY and status is not None and (200 <= status < 300 or status in (401, 403)):
         return True
-    visited = [url for url in urls if login_of(url) is Login.CERTAIN]
+    visited = {target.host for target in targets if login_of(target) is Login.CERTAIN}
     if circling:
         return bool(visited)
     failed = status is None or status >= 400
-    providers = {urlsplit(url).netloc for url in visited} - {urlsplit(start).netloc}
-    return failed and urlsplit(end).netloc in providers
+    return failed and end.host in visited - {start.host}
 
 
 def _is_login_request(arguments: Mapping[str, str]) -> bool:
@@ -130,7 +130,3 @@ def _segments(path: str) -> list[str]:
     names = [segment.partition(";")[0].partition(".")[0].lower() for segment in path.split("/")]
     words = [re.sub(r"[-_]", "", name) for name in names if name]
     return words[:-1] if words and words[-1] == "index" else words
-
-
-def _first_label(parts: SplitResult) -> str:
-    return (parts.hostname or "").partition(".")[0]

@@ -15,11 +15,24 @@ from cattrs.preconf.json import make_converter
 from linkcrawl.check.procedure import Check
 from linkcrawl.errors import UnreadableTransfer
 from linkcrawl.items import DueLink
+from linkcrawl.urls import Refused, Target, read
 
 #: The layout of a hop; another is refused.
-VERSION = 2
+VERSION = 3
 
 _converter = make_converter(forbid_extra_keys=True)
+
+
+def _read_target(text: str, _: type) -> Target:
+    target = read(text)
+    if isinstance(target, Refused):
+        raise ValueError(target.error)
+    return target
+
+
+# A target travels as its URL: its parts are never taken from a stranger, and reading a target's URL gives the target.
+_converter.register_unstructure_hook(Target, lambda target: target.url)
+_converter.register_structure_hook(Target, _read_target)
 
 
 @frozen(kw_only=True)
@@ -51,7 +64,7 @@ def ticket_from_token(token: str, home: str) -> Ticket:
 
 @frozen(kw_only=True)
 class TransferredCheck:
-    """A check between two hops: `check.ask` is what comes next."""
+    """A check between two hops: `check.request` is what comes next."""
 
     version: int
     ticket: Ticket
@@ -69,6 +82,6 @@ def read_transfer(text: str) -> TransferredCheck:
         found: TransferredCheck = _converter.loads(text, TransferredCheck)
     except (ValueError, AttributeError, cattrs.BaseValidationError) as fault:
         raise UnreadableTransfer(f"not a travelling check: {text[:80]!r}") from fault
-    if found.version != VERSION or found.check.ask is None:
+    if found.version != VERSION or found.check.request is None:
         raise UnreadableTransfer(f"a travelling check of version {found.version}; {VERSION} would work")
     return found

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 
 from linkcrawl.cluster.context import WorkerContext
-from linkcrawl.frontier.gates.addresses import FEW, Addresses, registered_domain, server_address
-from linkcrawl.frontier.router import dns_name
+from linkcrawl.frontier.gates.addresses import FEW, Addresses, server_address
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.guard import Address
+from linkcrawl.urls.domains import hostname_of, registered_domain
 
 #: Names looked up at a time, and seconds that a call waits for them: one that takes longer is for a later call.
 LOOKUPS, WAIT = 64, 0.25
@@ -64,7 +64,7 @@ class GatePlacement:
         """Those whose look-up has come to its end by now: host, registered domain, address."""
         for host in hosts:
             if host and host not in self._lookups:
-                self._lookups[host] = asyncio.create_task(self._parts.resolver.resolve(dns_name(host)))
+                self._lookups[host] = asyncio.create_task(self._parts.resolver.resolve(hostname_of(host)))
         lookups = {host: self._lookups[host] for host in hosts if host}
         if lookups:
             await asyncio.wait(lookups.values(), timeout=WAIT)

@@ -17,6 +17,7 @@ from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.policy.rules import Policies, SharedLimit
 from linkcrawl.session import Session
+from linkcrawl.urls.domains import hostname_of
 
 if TYPE_CHECKING:
     from linkcrawl.cluster.worker import ClusterWorker
@@ -49,12 +50,6 @@ def limits_of(policies: Policies, task: Task) -> tuple[SharedLimit, ...]:
             return policies.of_host(context.target.host).limits
         link = context.link  # the first request of a check goes to the link's own host
     return policies.of_link(link.host, link.collections, link.providers).limits
-
-
-def dns_name(host: str) -> str:
-    """The name or address of a host key, without port and brackets."""
-    name = host if host.endswith("]") else host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
-    return name.strip("[]")
 
 
 class HostRouter:
@@ -136,7 +131,7 @@ class HostRouter:
         if self.cluster is not None:
             await self.cluster.locate(host)
             return False
-        answer = await self._resolver.resolve(dns_name(host))
+        answer = await self._resolver.resolve(hostname_of(host))
         return self._keeper.learn(host, () if isinstance(answer, Fault) else tuple(map(str, answer)))
 
     def offer(self, placed: RoutedTask) -> None:

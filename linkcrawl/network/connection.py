@@ -125,12 +125,12 @@ async def start(
 ) -> Connection | Fault:
     """A connection of a connected socket; with a context after the TLS handshake.
 
-    `host`: the name (without brackets) that the certificate must be for; it is sent as SNI unless it is an address.
+    `host`: the name or address (`urls.Target.hostname`) that the certificate must be for; a name is sent as SNI.
     `seconds`: the caller's own limit; asyncio's limit of a handshake is put behind it.
     """
     tls: dict[str, Any] = {}
     if context is not None:
-        tls = {"ssl": context, "server_hostname": host.rstrip("."), "ssl_handshake_timeout": seconds + 1}
+        tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": seconds + 1}
     try:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(lambda: Connection(ip), sock=sock, **tls)

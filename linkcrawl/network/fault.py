@@ -9,6 +9,7 @@ import socket
 from attrs import frozen
 
 from linkcrawl.check.outcome import Failure
+from linkcrawl.urls import Target
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -49,16 +50,18 @@ _SENTENCES = {
 }
 
 
-def one_line(text: str) -> str:
-    """`text` with every control character and line separator replaced, so that it can't forge a log line."""
+def replace_controls(text: str) -> str:
+    """The text with U+FFFD for every control character and line separator, so that it can't forge a log line. Unlike
+    `text.one_line` it keeps the text's length: a field's value is judged by what it holds."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\t", " "))
 
 
-def describe(fault: Fault, host: str, port: int, seconds: float) -> str:
+def describe(fault: Fault, target: Target, seconds: float) -> str:
     """One line with class, host and phase. `seconds`: how long the request had taken when it failed."""
+    host, port = target.hostname, target.port
     server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     sentence = _SENTENCES[fault.failure].format(host=host, server=server, seconds=round(seconds, 1))
-    return one_line(f"{sentence}: {fault.detail}" if fault.detail else sentence)
+    return replace_controls(f"{sentence}: {fault.detail}" if fault.detail else sentence)
 
 
 def of_os_error(error: OSError, where: str) -> Fault:

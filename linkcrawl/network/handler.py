@@ -28,11 +28,11 @@ from linkcrawl.network.guard import Address
 from linkcrawl.network.headers import scrapy_headers
 from linkcrawl.network.outcomes import answered
 from linkcrawl.network.pool import Pool
-from linkcrawl.network.request import Destination, read_destination, request_bytes
+from linkcrawl.network.request import read_target, request_bytes
 from linkcrawl.network.resolver import resolver_of
 from linkcrawl.network.tls import client_context
 from linkcrawl.network.transport import Transport, transport_of
-from linkcrawl.urls import BAD_PORTS
+from linkcrawl.urls import Target
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -52,9 +52,10 @@ class RequestFailed(DownloadFailedError):
 
 @define
 class _RequestTrace:
-    """How far a request has got. `since`: steady seconds when it began to connect or to send."""
+    """How far a request has got. `phase`: what a time limit would cut short. `since`: steady seconds when it began to
+    connect, or to send on a kept connection; None before. `ip`: the address that was tried last."""
 
-    destination: Destination | None = None
+    target: Target | None = None
     phase: Failure = Failure.TIMEOUT_CONNECT
     since: float | None = None
     ip: str | None = None
@@ -90,16 +91,16 @@ class CheckDownloadHandler:
         return client_context(self._ca_bundle)
 
     async def download_request(self, request: Request) -> Response:
-        trip, context = _RequestTrace(), transport_of(request)
+        trace, context = _RequestTrace(), transport_of(request)
         began = time.monotonic()
-        result = await self._ask(request, context, trip)
-        sent = trip.since or began
+        result = await self._ask(request, context, trace)
+        sent = trace.since or began
         seconds = time.monotonic() - sent
         request.meta["download_latency"] = seconds
         if isinstance(result, Fault):
-            raise self._failed(context, trip, result, sent, seconds)
+            raise self._failed(context, trace, result, sent, seconds)
         context.outcome = answered(
-            result.head.headers, status=result.head.status, ip=trip.ip, sent_at=self._epoch + sent, seconds=seconds
+            result.head.headers, status=result.head.status, ip=trace.ip, sent_at=self._epoch + sent, seconds=seconds
         )
         return Response(
             request.url,
@@ -108,7 +109,7 @@ class CheckDownloadHandler:
             body=result.body,
             flags=["dataloss"] if result.broken else None,
             request=request,
-            ip_address=_ip_address(trip.ip) if trip.ip else None,
+            ip_address=_ip_address(trace.ip) if trace.ip else None,
             protocol=f"HTTP/{result.head.version}",
         )
 
@@ -118,48 +119,46 @@ class CheckDownloadHandler:
         self._resolver.close()
         await asyncio.sleep(0)  # the loop closes aborted sockets in its next round
 
-    async def _ask(self, request: Request, context: Transport, trip: _RequestTrace) -> ReceivedAnswer | Fault:
-        place = read_destination(request.url)
-        if isinstance(place, Fault):
-            return place
-        trip.destination = place
-        if place.port in BAD_PORTS:
-            return Fault(failure=Failure.FORBIDDEN_PORT)
-        payload = request_bytes(request.method, place, request.headers)
+    async def _ask(self, request: Request, context: Transport, trace: _RequestTrace) -> ReceivedAnswer | Fault:
+        target = context.target or read_target(request.url)
+        if isinstance(target, Fault):
+            return target
+        trace.target = target
+        payload = request_bytes(request.method, target, request.headers)
         if isinstance(payload, Fault):
             return payload
         reader = AnswerReader(request.method, context.body_limit)
         seconds = request.meta.get("download_timeout", self._timeout)
-        return await self._exchange(context, place, payload, reader, seconds, trip)
+        return await self._exchange(context, target, payload, reader, seconds, trace)
 
     async def _exchange(
         self,
         context: Transport,
-        place: Destination,
+        target: Target,
         payload: bytes,
         reader: AnswerReader,
         seconds: float,
-        trip: _RequestTrace,
+        trace: _RequestTrace,
     ) -> ReceivedAnswer | Fault:
-        server = (place.scheme, place.host, place.port)
+        server = (target.scheme, target.hostname, target.port)
         kept = self._pool.take(server)
-        addresses = () if kept else await self._resolver.resolve(place.host)
+        addresses = () if kept else await self._resolver.resolve(target.hostname)
         if isinstance(addresses, Fault):
             return addresses
-        trip.since = time.monotonic()
+        trace.since = time.monotonic()
         context.on_sent()
         try:
             async with asyncio.timeout(seconds) as context.deadline:
-                connection = kept or await self._connect(place, addresses, seconds, trip)
+                connection = kept or await self._connect(target, addresses, seconds, trace)
                 if isinstance(connection, Fault):
                     return connection
-                trip.phase, trip.ip = Failure.TIMEOUT_ANSWER, connection.ip
+                trace.phase, trace.ip = Failure.TIMEOUT_ANSWER, connection.ip
                 if not context.may_send():
                     connection.abort()
                     return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
                 result = await connection.ask(payload, reader)
         except TimeoutError:
-            return Fault(failure=trip.phase)
+            return Fault(failure=trace.phase)
         if kept and _is_stale_reply(result):
             # It says nothing of this request. A broken connection does, and is what the check asks again after.
             connection.abort()
@@ -170,32 +169,31 @@ class CheckDownloadHandler:
         return result
 
     async def _connect(
-        self, place: Destination, addresses: Sequence[Address], seconds: float, trip: _RequestTrace
+        self, target: Target, addresses: Sequence[Address], seconds: float, trace: _RequestTrace
     ) -> Connection | Fault:
-        trip.ip = str(addresses[0])
-        opened = await open_socket(addresses, place.port)
+        trace.ip = str(addresses[0])
+        opened = await open_socket(addresses, target.port)
         if isinstance(opened, Fault):
             return opened
-        sock, trip.ip = opened
-        if place.scheme == "http":
-            return await start(sock, trip.ip)
-        trip.phase = Failure.TIMEOUT_TLS
-        return await start(sock, trip.ip, self._tls, host=place.host, seconds=seconds)
+        sock, trace.ip = opened
+        if target.scheme == "http":
+            return await start(sock, trace.ip)
+        trace.phase = Failure.TIMEOUT_TLS
+        return await start(sock, trace.ip, self._tls, host=target.hostname, seconds=seconds)
 
     def _failed(
-        self, context: Transport, trip: _RequestTrace, fault: Fault, sent: float, seconds: float
+        self, context: Transport, trace: _RequestTrace, fault: Fault, sent: float, seconds: float
     ) -> RequestFailed:
-        place = trip.destination
-        error = describe(fault, place.host, place.port, seconds) if place else fault.detail
+        error = describe(fault, trace.target, seconds) if trace.target else fault.detail
         context.outcome = Outcome(
             sent_at=self._epoch + sent,
             ended_at=self._epoch + sent + seconds,
-            duration_ms=None if trip.since is None else round(seconds * 1000),
-            ip=trip.ip,
+            duration_ms=None if trace.since is None else round(seconds * 1000),
+            ip=trace.ip,
             failure=fault.failure,
             error=error,
         )
-        return RequestFailed(fault.failure, error, trip.ip)
+        return RequestFailed(fault.failure, error, trace.ip)
 
 
 def _is_stale_reply(result: ReceivedAnswer | Fault) -> bool:

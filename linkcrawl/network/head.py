@@ -11,7 +11,7 @@ import re
 from attrs import frozen
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.network.fault import Fault, one_line
+from linkcrawl.network.fault import Fault, replace_controls
 
 #: Bytes of a whole head, interim answers included. Chromium's limit.
 MAX_HEAD = 256 * 1024
@@ -102,7 +102,7 @@ class HeadParser:
     def _take_status(self, line: bytes) -> Fault | None:
         match = _STATUS_LINE.fullmatch(line)
         if match is None:
-            shown = one_line(line[:60].decode("latin-1"))
+            shown = replace_controls(line[:60].decode("latin-1"))
             return Fault(failure=Failure.PROTOCOL, detail=f"no status line: {shown!r}")
         version, status, reason = match.groups()
         self._status = int(status), version, reason
@@ -129,7 +129,7 @@ class HeadParser:
             )
             return Head(
                 status=status,
-                reason=one_line(_decoded(reason).strip()),
+                reason=replace_controls(_decoded(reason).strip()),
                 version=version.decode("ascii"),
                 headers=fields,
                 rest=bytes(self._buffer[self._start :]),
@@ -160,4 +160,4 @@ def field_text(name: bytes, raw: bytes) -> str:
         except UnicodeDecodeError:
             raw = b"".join(b"%%%02X" % byte if byte > 0x7F else bytes((byte,)) for byte in raw)
     value = _decoded(raw)
-    return value if value.isprintable() else one_line(value)
+    return value if value.isprintable() else replace_controls(value)

@@ -1,4 +1,4 @@
-"""PURE, no I/O. A request as bytes, exactly as given: what can't be sent so is refused, never mended."""
+"""PURE, no I/O. A request as bytes, exactly as its target has it: what can't be sent so is refused, never mended."""
 
 from __future__ import annotations
 
@@ -6,71 +6,53 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from attrs import frozen
-
+from linkcrawl import urls
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.fault import Fault
+from linkcrawl.urls import Refused, Target
 
-_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)((?:\?[^#]*)?)", re.IGNORECASE)
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{0,5}))?")
-_VISIBLE = re.compile(r"[!-~]*")
+#: An absolute URL that has a host and needs no repair of blanks, control characters or letters outside ASCII.
+_SENDABLE = re.compile(r"https?://[^/?#\\][!-~]*", re.IGNORECASE | re.ASCII)
+#: What a request line and a Host field may hold of a target: visible ASCII.
+_VISIBLE = re.compile(r"[!-~]+")
 _FIELD_VALUE = re.compile(rb"[ !-~\x80-\xff]*")
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_PORTS = {"http": 80, "https": 443}
 
-#: What the handler itself says; a request's own fields of these names are left out.
+#: Fields that the handler sets itself; a request's own fields of these names are left out.
 _OURS = frozenset({b"Host", b"Connection", b"Accept-Encoding", b"Content-Length", b"Transfer-Encoding"})
 
 
-@frozen(kw_only=True)
-class Destination:
-    """Where a URL leads: `host` in lower case without brackets, `target` is path and query as the URL has
-    them (the origin-form of RFC 9112, 3.2.1)."""
-
-    scheme: str
-    host: str
-    port: int
-    target: str
-
-    @property
-    def host_field(self) -> str:
-        """The Host field's value: the port only where it isn't the scheme's own (RFC 9110, 7.2)."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-def read_destination(url: str) -> Destination | Fault:
-    """Take a URL apart without changing a byte of its path and query. user:password@ and the fragment are left out."""
-    parts = _URL.match(url)
-    if parts is None or not _VISIBLE.fullmatch(url):
-        return Fault(
-            failure=Failure.PROTOCOL, detail="not sent, the URL has no host or holds blanks or control characters"
-        )
-    scheme, authority, path, query = parts.groups()
-    place = _AUTHORITY.fullmatch(authority.rpartition("@")[2])
-    scheme = scheme.lower()
-    port = int(place[2] or _PORTS[scheme]) if place else 0
-    if place is None or not 0 < port < 65536:
-        return Fault(failure=Failure.PROTOCOL, detail="not sent, the URL's host or port can't be used")
-    return Destination(scheme=scheme, host=place[1].strip("[]").lower(), port=port, target=(path or "/") + query)
+def read_target(url: str) -> Target | Fault:
+    """The target of a request that another component made. A URL that a browser would repair is refused: the
+    component's author must see what he sends."""
+    if not _SENDABLE.fullmatch(url):
+        detail = "not sent, the URL has no host or holds blanks, control characters or letters outside ASCII"
+        return Fault(failure=Failure.PROTOCOL, detail=detail)
+    target = urls.read(url)
+    if isinstance(target, Refused):
+        failure = Failure.FORBIDDEN_PORT if target.reason == "forbidden_port" else Failure.PROTOCOL
+        return Fault(failure=failure, detail=f"not sent, {target.error}")
+    return target
 
 
 @lru_cache(maxsize=1024)
 def _field_line(name: bytes, value: bytes) -> bytes | None:
-    """A header line in title case, without its end; b"" for those that are ours to say, None for what can't be sent.
-    The same few are said with every request."""
+    """A header line in title case, without its end; b"" for a field that the handler sets itself, None for a field that
+    can't be sent. Cached, for the same few fields go with every request."""
     title = name.title()
     if title in _OURS:
         return b""
     return b"%s: %s" % (title, value) if _TOKEN.fullmatch(title) and _FIELD_VALUE.fullmatch(value) else None
 
 
-def request_bytes(method: str, destination: Destination, headers: Mapping[bytes, Iterable[bytes]]) -> bytes | Fault:
+def request_bytes(method: str, target: Target, headers: Mapping[bytes, Iterable[bytes]]) -> bytes | Fault:
     """The request without a body. `headers` are sent as they are, in title case.
 
     Nothing is compressed (`identity`): what isn't decompressed can't be a bomb.
     """
-    lines = [f"{method} {destination.target} HTTP/1.1".encode(), f"Host: {destination.host_field}".encode()]
+    if not (_VISIBLE.fullmatch(target.request_target) and _VISIBLE.fullmatch(target.host_field)):
+        return Fault(failure=Failure.PROTOCOL, detail="not sent, the URL holds blanks or control characters")
+    lines = [f"{method} {target.request_target} HTTP/1.1".encode(), f"Host: {target.host_field}".encode()]
     for name, values in headers.items():
         for value in values:
             line = _field_line(name, value)

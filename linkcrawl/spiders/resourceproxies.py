@@ -92,8 +92,8 @@ class ResourceProxies(scrapy.Spider):
 
     def resume(self, link: DueLink, check: Check) -> Request:
         """The next request of a check that was begun by another worker."""
-        assert check.ask is not None
-        return self._request(link, Next(check=check, ask=check.ask))
+        assert check.request is not None
+        return self._request(link, Next(check=check, request=check.request))
 
     def _go_on(self, request: Request, failure: TwistedFailure | None) -> Iterator[Request | Finished]:
         context = context_of(request)
@@ -130,18 +130,18 @@ class ResourceProxies(scrapy.Spider):
 
     def _request(self, link: DueLink, step: Next) -> Request:
         """A fresh request for every hop: it goes back through the scheduler to the gate of its own host."""
-        ask = step.ask
-        headers = {"Cookie": ask.cookie} if ask.cookie else None
+        following = step.request
+        headers = {"Cookie": following.cookie} if following.cookie else None
         return Request(
-            ask.target.url,
-            method=ask.method,
+            following.target.url,
+            method=following.method,
             headers=headers,
             callback=self.answered,
             errback=self.failed,
             dont_filter=True,
             meta={
                 CONTEXT: RequestContext(
-                    target=ask.target, link=link, check=step.check, lease_epoch=self.session.lease_epoch
+                    target=following.target, link=link, check=step.check, lease_epoch=self.session.lease_epoch
                 ),
                 "dont_redirect": True,
                 "handle_httpstatus_all": True,

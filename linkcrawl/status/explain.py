@@ -154,7 +154,7 @@ class TargetAssessment:
     def prospect(self) -> Forecast:
         """What would become of a check now."""
         skipped, bar = self.applied.skipped_by(self._target.url), denial_of(self._robots)
-        if _is_forbidden(self._target.host, self._outlook.config):
+        if _is_forbidden(self._target.hostname, self._outlook.config):
             return Forecast(reason="forbidden_address", says=f"recorded as {_recorded('forbidden_address')}")
         if (paused := self._paused()) is not None:
             return Forecast(reason=None, says=f"not asked: {paused}; the link stays due")
@@ -209,10 +209,10 @@ def _recorded(reason: str) -> str:
     return f"{judge(reason).category}, {reason}, without a request"
 
 
-def _is_forbidden(host: str, config: Config) -> bool:
-    """Whether the URL's host is an address that is not connected; a name is judged when it is looked up."""
+def _is_forbidden(hostname: str, config: Config) -> bool:
+    """True where the URL's host is an address that may not be connected to; a name is judged when it is looked up."""
     try:
-        address = ipaddress.ip_address(host.partition("]")[0].strip("[") if host[:1] == "[" else host.partition(":")[0])
+        address = ipaddress.ip_address(hostname)
     except ValueError:
         return False
     return not allowed(address, config.allowed_networks)

@@ -30,6 +30,7 @@ BAD_PORTS = frozenset((
 ))
 # fmt: on
 
+_PORTS = {"http": 80, "https": 443}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_NAME = re.compile(r"(?:[^.]{1,63}\.)*[^.]{1,63}\.?")
 _BARE_HOST = re.compile(r"\s*[A-Za-z]+:/*[^/?#\\]*(#|\s*$)")
@@ -40,15 +41,46 @@ _QUERY_SAFE = "".join(set(map(chr, range(33, 127))) - set('"#<>'))
 
 @frozen(kw_only=True)
 class Target:
-    """What would be requested. `url`: ASCII, no fragment, no userinfo. `host`: the host key, a lower-case name
-    (without the root's dot) or an address (IPv6 in brackets), with `:port` only where the port isn't the scheme's
-    own. `authority`: `scheme://host[:port]`, what a robots.txt is valid for.
+    """A URL that can be requested, taken apart once: gate, robots.txt, connection, Host field, cookies and walls all
+    read these parts, so that the host that was judged is the host that is connected to.
+
+    `url`: ASCII, no fragment, no userinfo. `hostname`: a lower-case name without the root's dot, or an address without
+    brackets. `port`: the URL's or the scheme's own. `host`: the host key, `hostname` (IPv6 in brackets) with `:port`
+    only where the port isn't the scheme's own. `authority`: `scheme://host[:port]`, what a robots.txt is valid for;
+    it keeps the root's dot.
     """
 
     url: str
     scheme: str
+    hostname: str
+    port: int
     host: str
     authority: str
+
+    @property
+    def host_field(self) -> str:
+        """The value of the Host field (RFC 9110, 7.2): the port only where it isn't the scheme's own."""
+        return self.authority[len(self.scheme) + 3 :]
+
+    @property
+    def request_target(self) -> str:
+        """Path and query as the request line has them (origin-form: RFC 9112, 3.2.1)."""
+        return self.url[len(self.authority) :]
+
+    @property
+    def path(self) -> str:
+        """The path, at least `/`."""
+        return self.request_target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """What follows the question mark, "" for nothing."""
+        return self.request_target.partition("?")[2]
+
+    @property
+    def is_address(self) -> bool:
+        """True for an IP address: a host whose last label is a number is always one (URL standard, host parsing)."""
+        return ":" in self.hostname or self.hostname.rpartition(".")[2].isdigit()
 
 
 @frozen(kw_only=True)
@@ -152,10 +184,17 @@ def _target(href: str, wanted: str) -> Target | Refused:
     refused = _refuse_host(host)
     if refused is not None:
         return refused
-    name, colon, port = ("", "", "") if host.endswith("]") else host.rpartition(":")
-    key = (name.removesuffix(".") + colon + port) if colon else host.removesuffix(".")
+    name, colon, port = (host, "", "") if host.endswith("]") or ":" not in host else host.rpartition(":")
+    name = name.removesuffix(".")
     authority = f"{scheme}://{host}"
-    return Target(url=f"{authority}/{_legal_quotes(path, wanted)}", scheme=scheme, host=key, authority=authority)
+    return Target(
+        url=f"{authority}/{_legal_quotes(path, wanted)}",
+        scheme=scheme,
+        hostname=name.strip("[]"),
+        port=int(port or _PORTS[scheme]),
+        host=name + colon + port,
+        authority=authority,
+    )
 
 
 def _refuse_host(host: str) -> Refused | None:

@@ -55,9 +55,9 @@ def place(url: str) -> str:
     return url.removeprefix(HOST) if url.startswith(f"{HOST}/") else url
 
 
-def shown(ask: NextRequest) -> str:
+def shown(request: NextRequest) -> str:
     """`HEAD /doc`, and the cookie where there is one."""
-    return f"{ask.method} {place(ask.target.url)}" + (f" [{ask.cookie}]" if ask.cookie else "")
+    return f"{request.method} {place(request.target.url)}" + (f" [{request.cookie}]" if request.cookie else "")
 
 
 def play(case: Case) -> Done:
@@ -65,9 +65,9 @@ def play(case: Case) -> Done:
     step = begin(case.url, Rules(max_redirects=case.max_redirects), method=case.method)
     for number, (wanted, outcome) in enumerate(case.steps):
         assert isinstance(step, Next), f"ended before step {number}: {step}"
-        assert shown(step.ask) == wanted, f"step {number}"
+        assert shown(step.request) == wanted, f"step {number}"
         step = answered(step.check, outcome)
-    assert isinstance(step, Done), f"goes on: {shown(step.ask)}" if isinstance(step, Next) else step
+    assert isinstance(step, Done), f"goes on: {shown(step.request)}" if isinstance(step, Next) else step
     return step
 
 

@@ -17,6 +17,7 @@ from scrapy.settings import Settings
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.network.handler import CheckDownloadHandler, RequestFailed
 from linkcrawl.network.transport import CONTEXT, Transport
+from linkcrawl.urls import Target
 
 
 class Peer:
@@ -159,10 +160,11 @@ async def ask(
     method: str = "HEAD",
     headers: dict[str, str] | None = None,
     body_limit: int | None = None,
+    target: Target | None = None,
     **meta: object,
 ) -> tuple[Response | RequestFailed, Outcome]:
     """What came of one request, and the outcome that it left."""
-    context = Transport(body_limit=body_limit)
+    context = Transport(body_limit=body_limit, target=target)
     request = Request(url, method=method, headers=headers, meta={"verbatim_url": True, CONTEXT: context, **meta})
     result: Response | RequestFailed
     try:

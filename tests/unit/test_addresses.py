@@ -6,28 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.frontier.gates.addresses import FEW, Addresses, registered_domain, server_address
-
-
-@pytest.mark.parametrize(
-    ("host", "domain"),
-    [
-        ("www.museum.nl", "museum.nl"),
-        ("museum.nl:8080", "museum.nl"),
-        ("a.b.ac.uk", "b.ac.uk"),
-        ("one.github.io", "one.github.io"),
-        ("github.io", "github.io"),
-        ("a.b.corp", "b.corp"),
-        ("deep.er.lib.internal", "lib.internal"),
-        ("localhost", "localhost"),
-        ("192.0.2.1", "192.0.2.1"),
-        ("192.0.2.1:8080", "192.0.2.1"),
-        ("[2001:db8::1]:8080", "[2001:db8::1]"),
-        ("xn--bcher-kva.example.de", "example.de"),
-    ],
-)
-def test_registered_domain(host: str, domain: str) -> None:
-    assert registered_domain(host) == domain
+from linkcrawl.frontier.gates.addresses import FEW, Addresses, server_address
+from linkcrawl.urls.domains import registered_domain
 
 
 def test_few_domains_share_and_one_more_lets_all_go() -> None:

@@ -112,7 +112,7 @@ def test_programmer_faults() -> None:
     done = play(Case("", [("HEAD /doc", GOOD)], {}))
     with pytest.raises(ValueError, match="waits for no request"):
         answered(done.check, GOOD)
-    with pytest.raises(ValueError, match="bars no request"):
+    with pytest.raises(ValueError, match="denies no request"):
         denied(waiting().check, Denial(reason="weather"), START)
     with pytest.raises(ValueError, match="neither a status nor a failure"):
         answered(waiting().check, Outcome(sent_at=0, ended_at=0, duration_ms=0))
@@ -159,7 +159,7 @@ def test_any_server_is_survived(
 ) -> None:
     step, asked = begin(url, Rules(max_redirects=limit), method=method), 0
     while isinstance(step, Next):
-        assert step.ask == step.check.ask
+        assert step.request == step.check.request
         if bar and bar[0] == asked:
             step = denied(step.check, Denial(reason=bar[1], error="x\n"), START)
         else:

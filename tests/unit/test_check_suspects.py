@@ -11,6 +11,14 @@ from linkcrawl.check.procedure import Done, Next, Rules, answered, begin
 from linkcrawl.check.suspects import soft_redirect_reason
 from linkcrawl.check.verdict import judge
 from linkcrawl.items import Category
+from linkcrawl.urls import Target, read
+
+
+def target(url: str) -> Target:
+    found = read(url)
+    assert isinstance(found, Target)
+    return found
+
 
 LINK = "http://a.example/corpus/12?lang=en"
 
@@ -54,7 +62,7 @@ LINK = "http://a.example/corpus/12?lang=en"
     ],
 )
 def test_where_a_link_leads(end: str, reason: str | None) -> None:
-    assert soft_redirect_reason(LINK, end) == reason
+    assert soft_redirect_reason(target(LINK), target(end)) == reason
 
 
 @pytest.mark.parametrize(
@@ -68,12 +76,12 @@ def test_where_a_link_leads(end: str, reason: str | None) -> None:
     ],
 )
 def test_what_the_link_names_itself_is_no_reason(start: str, end: str) -> None:
-    assert soft_redirect_reason(start, end) in (None, "redirected_home" if "dan.com" in start else None)
+    assert soft_redirect_reason(target(start), target(end)) in (None, "redirected_home" if "dan.com" in start else None)
 
 
 @given(st.text(), st.text())
 def test_any_path_is_judged(start: str, end: str) -> None:
-    reason = soft_redirect_reason(f"http://a.example/{start}", f"http://a.example/{end}")
+    reason = soft_redirect_reason(target(f"http://a.example/{start}"), target(f"http://a.example/{end}"))
     assert reason is None or judge(reason).category is Category.OK
 
 

@@ -7,6 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.walls import Login, leads_to_login, login_of
+from linkcrawl.urls import Target, read
+
+
+def target(url: str) -> Target:
+    found = read(url)
+    assert isinstance(found, Target)
+    return found
+
 
 CERTAIN = [
     "/idp/profile/SAML2/Redirect/SSO?SAMLRequest=fZ&RelayState=1",
@@ -86,7 +94,7 @@ NEITHER = [
     ],
 )
 def test_login_of(path: str, kind: Login | None) -> None:
-    assert login_of("https://b.example" + path) is kind
+    assert login_of(target("https://b.example" + path)) is kind
 
 
 @pytest.mark.parametrize(
@@ -95,7 +103,7 @@ def test_login_of(path: str, kind: Login | None) -> None:
      ("b.login.example", None), ("192.0.2.1", None), ("[2001:db8::1]:81", None)],
 )  # fmt: skip
 def test_hosts_that_serve_logins(host: str, kind: Login | None) -> None:
-    assert login_of(f"https://{host}/portal") is kind
+    assert login_of(target(f"https://{host}/portal")) is kind
 
 
 START, IDP, OTHER = "http://a.example/doc", "https://b.example/cas/login", "https://b.example/error"
@@ -133,9 +141,9 @@ GATE = "http://a.example/Shibboleth.sso/Login"
     ],
 )
 def test_leads_to_login(urls: list[str], status: int | None, circling: bool, wall: bool) -> None:
-    assert leads_to_login(urls, status, circling=circling) is wall
+    assert leads_to_login([*map(target, urls)], status, circling=circling) is wall
 
 
 @given(st.text(alphabet="/?&=.;%-_aloginCAS[]@", max_size=40))
 def test_any_path_has_an_answer(path: str) -> None:
-    assert login_of("http://a.example/" + path) in (Login.CERTAIN, Login.LIKELY, None)
+    assert login_of(target("http://a.example/" + path)) in (Login.CERTAIN, Login.LIKELY, None)

@@ -7,7 +7,8 @@ import pytest
 from linkcrawl import settings
 from linkcrawl.config import read_config
 from linkcrawl.errors import ConfigError
-from linkcrawl.network.request import Destination, read_destination, request_bytes
+from linkcrawl.network.request import request_bytes
+from linkcrawl.urls import Target, read
 from tests.unit.frontier_kit import config
 
 GOOD = {
@@ -45,10 +46,10 @@ def test_a_contact_that_can_be_sent(contact: str) -> None:
     comment, sender = GOOD[contact]
     assert told.user_agent.endswith(f" {comment}")
     assert told.sender == sender
-    place = read_destination("http://a.example/")
-    assert isinstance(place, Destination)
+    target = read("http://a.example/")
+    assert isinstance(target, Target)
     headers = {b"User-Agent": [told.user_agent.encode()], b"From": [told.sender.encode()]}
-    assert isinstance(request_bytes("HEAD", place, headers), bytes)
+    assert isinstance(request_bytes("HEAD", target, headers), bytes)
 
 
 @pytest.mark.parametrize("contact", BAD)

@@ -5,9 +5,11 @@ import logging
 import socket
 
 import pytest
+from attrs import evolve
 from network_kit import always, answers, ask, handler, one, serve
 from scrapy.http import Response
 
+from linkcrawl import urls
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.handler import RequestFailed
 from linkcrawl.network.transport import CONTEXT
@@ -109,17 +111,20 @@ def test_nobody_listens():
     [
         ("http://10.0.0.1/", Failure.FORBIDDEN_ADDRESS, "10.0.0.1"),
         ("http://169.254.169.254/latest", Failure.FORBIDDEN_ADDRESS, "169.254.169.254"),
-        ("http://[::ffff:10.0.0.1]/", Failure.FORBIDDEN_ADDRESS, "10.0.0.1"),
+        ("http://[::ffff:10.0.0.1]/", Failure.FORBIDDEN_ADDRESS, "::ffff:a00:1"),
         ("http://[fe80::1]:8080/", Failure.FORBIDDEN_ADDRESS, "fe80::1"),
         ("https://10.0.0.1/", Failure.FORBIDDEN_ADDRESS, "10.0.0.1"),
-        ("http://2130706434/", Failure.REFUSED, "2130706434"),  # 127.0.0.2, where the tests may go and nobody is
+        ("http://2130706434/", Failure.REFUSED, "127.0.0.2"),  # where the tests may go and nobody is
         ("http://127.0.0.1:25/", Failure.FORBIDDEN_PORT, "25"),
         ("http://127.0.0.1:6667/", Failure.FORBIDDEN_PORT, "6667"),
-        ("http://" + "a" * 64 + ".example/", Failure.DNS_NOT_FOUND, "DNS"),
-        ("http://127.0.0.1:99999/", Failure.PROTOCOL, "port"),
+        ("http://" + "a" * 64 + ".example/", Failure.PROTOCOL, "not sent"),
+        ("http://127.0.0.1:99999/", Failure.PROTOCOL, "not sent"),
+        ("http://127.0.0.1\\@10.0.0.1/", Failure.REFUSED, "127.0.0.1"),  # as a browser reads it, gate and socket alike
         ("http://127.0.0.1:80/a\r\nX-Injected: 1", Failure.PROTOCOL, "not sent"),
         ("http://127.0.0.1:80/a b", Failure.PROTOCOL, "not sent"),
         ("http:///nothing", Failure.PROTOCOL, "not sent"),
+        ("http://127.0.0.1:80/\u00e9", Failure.PROTOCOL, "not sent"),
+        ("ftp://127.0.0.1/", Failure.PROTOCOL, "not sent"),
     ],
 )
 def test_what_is_never_connected(url, failure, words):
@@ -133,10 +138,32 @@ def test_what_is_never_connected(url, failure, words):
     assert outcome.error.isprintable()
 
 
-def test_the_request_is_sent_as_given():
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("path", ["/a%2Fb%23/|[x]?q=%20a+b&&c=%zz'", "/?", "//a/"])
+def test_a_url_that_needs_no_repair_is_sent_as_given(path, read):
+    """A link's, whose target comes with the request, and another component's."""
+
+    async def run():
+        async with serve(answers(EMPTY)) as peer, handler() as made:
+            url = f"http://127.0.0.1:{peer.port}{path}"
+            await ask(made, url, target=urls.read(url) if read else None)
+            return peer
+
+    assert asyncio.run(run()).requests[0].startswith(f"HEAD {path} HTTP/1.1\r\n".encode())
+
+
+def test_the_request_is_sent_as_its_target_has_it():
     sent = {"User-Agent": "linkcrawl/1 (+https://x)", "From": "a@b", "accept": "*/*", "Cookie": "a=b; c=d"}
     path = "/a%2Fb%23/|[x]<>?q=%20a+b&&c=%zz"
-    _, outcome, peer = one(answers(EMPTY), headers=sent, path=path + "#fragment")
+
+    async def run():
+        async with serve(answers(EMPTY)) as peer, handler() as made:
+            authority = f"http://127.0.0.1:{peer.port}"
+            target = evolve(urls.read(authority), url=authority + path)
+            _, outcome = await ask(made, "http://other.example/#fragment", headers=sent, target=target)
+            return outcome, peer
+
+    outcome, peer = asyncio.run(run())
     assert outcome.status == 200
     lines = peer.requests[0].decode().split("\r\n")
     assert lines == [

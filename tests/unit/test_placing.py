@@ -11,7 +11,7 @@ from attrs import define
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Lane, Workbench
-from linkcrawl.frontier.router import HostRouter, Task, dns_name
+from linkcrawl.frontier.router import HostRouter, Task
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
@@ -179,17 +179,3 @@ def test_tasks_keep_their_lanes_and_limits_when_they_move(opened: Callable[..., 
     assert first is not None
     assert floor.bench.take(T0 + 9.9) is None, "one limit for both, whatever they are"
     assert floor.bench.take(T0 + 10) is not None
-
-
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("a.org", "a.org"),
-        ("a.org:8080", "a.org"),
-        ("192.0.2.1:80", "192.0.2.1"),
-        ("[2001:db8::1]", "2001:db8::1"),
-        ("[2001:db8::1]:8080", "2001:db8::1"),
-    ],
-)
-def test_dns_name(host: str, name: str) -> None:
-    assert dns_name(host) == name

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
-import tldextract
+from linkcrawl.urls.domains import registered_domain
 
 #: Registered domains at one address up to which its hosts share a gate: a museum's eighty subdomains are one, a
 #: university's institutes a few; a hosting company's or CDN's front end has more within any catalogue.
 FEW = 4
-
-# The list that the package ships: nothing is fetched (private suffixes count: two users of github.io are strangers).
-_domains = tldextract.TLDExtract(suffix_list_urls=(), include_psl_private_domains=True, cache_dir=None)
-
-
-@lru_cache(maxsize=65536)
-def registered_domain(host: str) -> str:
-    """The registered domain of a host key, by the Public Suffix List; under a top-level domain that the list doesn't
-    have, as of an intranet, by its rule for those, two labels. An address or single name is its own."""
-    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
-    found = _domains(name)
-    if found.suffix or found.ipv4 or found.ipv6:
-        return found.top_domain_under_public_suffix or name
-    return ".".join(name.split(".")[-2:])
 
 
 def server_address(addresses: Iterable[str]) -> str:
