@@ -254,8 +254,8 @@ def test_a_walk_goes_on_from_where_it_was_interrupted(monkeypatch: pytest.Monkey
         with pytest.raises((StoreError, StoreLost)):
             open_store(through)
         with looking_at(url) as seen:
-            progress: Any = seen["meta"].find_one({"_id": f"migration to {LAYOUT}"})
-            assert progress is None or progress["records"] > ""
+            progress: Any = seen["meta"].find_one({"_id": "migration to 2"})
+            assert progress["records"] > ""
         cut.cut_answer(1_000_000)
         open_store(through).close()
         assert cut.commands.count("update") < len(updates)
