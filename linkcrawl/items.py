@@ -165,6 +165,7 @@ class Record:
     next_check_at: float = field(metadata=_kept(TIME))
     crawler: str = field(metadata=_kept(TEXT))
     verdict_version: int = field(default=1, metadata=_kept(INTEGER, since=2))
+    wall: str | None = field(default=None, metadata=_kept(TEXT, null=True, since=3))
 
     def row(self) -> dict[str, Any]:
         """The record under its contract names, ready for JSON."""
