@@ -18,6 +18,8 @@ from linkcrawl.urls import Target
 #: Bounds of a jar. RFC 6265, 6.1 has clients keep at least 4,096 bytes a cookie and 50 cookies a domain.
 MAX_COOKIES = 50
 MAX_COOKIE = 4096
+#: Characters of an attribute; longer ones don't count (RFC 6265bis, 5.6).
+MAX_ATTRIBUTE = 1024
 #: Bytes of a Cookie header; common servers refuse more than 8 KiB in one header line.
 MAX_HEADER = 8000
 
@@ -87,8 +89,9 @@ def _read(line: str, target: Target, now: float) -> tuple[Cookie | None, bool]:
         return None, False
     attributes = {}
     for part in parts:
-        attribute, _, setting = part.partition("=")
-        attributes[attribute.strip().lower()] = setting.strip()
+        if len(part) <= MAX_ATTRIBUTE:
+            attribute, _, setting = part.partition("=")
+            attributes[attribute.strip().lower()] = setting.strip()
     secure = "secure" in attributes
     if (secure and target.scheme != "https") or not _may_set(attributes.get("domain", ""), target):
         return None, False

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+#: Characters of a media type: names of at most 127 on both sides of the slash (RFC 6838, 4.2).
+MAX_MIME = 255
+
 _MIME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 
 
@@ -20,7 +23,7 @@ def bare_mime(text: str) -> str | None:
     """The media type of a Content-Type value: lower case, without parameters; None where there is no valid one.
     Of several, the last valid one counts (Fetch standard, "extract a MIME type")."""
     types = [part.partition(";")[0].strip().lower() for part in text.split(",")]
-    valid = [kind for kind in types if _MIME.fullmatch(kind) and kind != "*/*"]
+    valid = [kind for kind in types if len(kind) <= MAX_MIME and _MIME.fullmatch(kind) and kind != "*/*"]
     return valid[-1] if valid else None
 
 

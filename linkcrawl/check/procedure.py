@@ -22,7 +22,7 @@ from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer,
 from linkcrawl.check.walls import leads_to_login
 from linkcrawl.items import Category, Hop
 from linkcrawl.text import one_line
-from linkcrawl.urls import Refused, Target, join, read
+from linkcrawl.urls import MAX_URL, Refused, Target, join, read
 from linkcrawl.urls.userinfo import without_userinfo
 
 #: Failures that another connection may not meet again.
@@ -33,6 +33,9 @@ _METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 
 #: Ends of a chain that only redirects.
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
+
+#: What a redirect target may be refused for that leads nowhere, however it is asked for.
+_NOWHERE = frozenset({"invalid_url", "url_too_long"})
 
 #: Reasons for which the caller may deny a request; a Failure is the other kind.
 DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "poison_link"})
@@ -195,6 +198,19 @@ def denied(check: Check, denial: Denial, at: float) -> Done:
     return Done(check=evolve(check, request=None), finding=finding)
 
 
+def aborted(check: Check, error: str, at: float) -> Done:
+    """The end of a check that a fault of ours stopped, at `at` (Unix seconds): Undetermined, as `protocol_error`."""
+    finding = Finding(
+        verdict=judge(reason_of_failure(Failure.PROTOCOL)),
+        redirects=_redirects(check),
+        final_url=None if check.request is None else check.request.target.url,
+        duration_ms=_duration(check),
+        error=_error(error, reason_of_failure(Failure.PROTOCOL)),
+        at=at,
+    )
+    return Done(check=evolve(check, request=None), finding=finding)
+
+
 def _send(check: Check, request: NextRequest, chain: RequestChain) -> Next:
     chain = evolve(chain, requests=(*chain.requests, request))
     return Next(check=evolve(check, request=request, chain=chain), request=request)
@@ -209,7 +225,7 @@ def _pending(check: Check) -> NextRequest:
 def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: str) -> Next | Done:
     target = join(request.target.url, location)
     if isinstance(target, Refused):
-        reason = "redirect_nowhere" if target.reason == "invalid_url" else target.reason
+        reason = "redirect_nowhere" if target.reason in _NOWHERE else target.reason
         return _ended(check, request, outcome, reason, f"redirected to what can't be followed: {target.error}")
     jar = check.chain.jar.take(outcome.set_cookie, request.target, outcome.ended_at)
     follow = NextRequest(method=request.method, target=target, cookie=jar.header(target))
@@ -286,12 +302,17 @@ def _hop(request: NextRequest, outcome: Outcome) -> Hop:
         url=request.target.url,
         method=request.method,
         status=outcome.status,
-        location=None if location is None else one_line(without_userinfo(location)),
+        location=None if location is None else _shown(one_line(without_userinfo(location))),
         duration_ms=outcome.duration_ms,
         ip=outcome.ip,
         error=_error(outcome.error, reason_of_failure(outcome.failure)) if outcome.failure else None,
         at=outcome.sent_at,
     )
+
+
+def _shown(location: str) -> str:
+    """A Location as it is recorded; of one that is too long to be followed, its beginning."""
+    return location if len(location) <= MAX_URL else f"{location[:MAX_URL]}…"
 
 
 def _error(text: str | None, reason: str) -> str:

@@ -14,7 +14,7 @@ from linkcrawl.urls.domains import registered_domain
 _HOME = frozenset({"", "index", "home", "default"})
 
 #: A path segment or query value, without extension, `-` and `_`, by which servers name the page that says "not found".
-_NOT_FOUND = re.compile(r"(http|error|err|page)?404(error|page|notfound)?|.*notfound.*")
+_NOT_FOUND = re.compile(r"(http|error|err|page)?404(error|page)?")
 #: The query argument that ASP.NET's customErrors adds to its error page.
 _ERROR_PATH = "aspxerrorpath"
 
@@ -44,9 +44,13 @@ def soft_redirect_reason(start: Target, end: Target) -> str | None:
 def _says_not_found(target: Target) -> bool:
     arguments = parse_qsl(target.query, keep_blank_values=True)
     words = [*target.path.split("/"), *(value for _, value in arguments)]
-    return any(_NOT_FOUND.fullmatch(_bare(word)) for word in words) or any(
+    return any(_means_not_found(_bare(word)) for word in words) or any(
         name.lower() == _ERROR_PATH for name, _ in arguments
     )
+
+
+def _means_not_found(word: str) -> bool:
+    return "notfound" in word or _NOT_FOUND.fullmatch(word) is not None
 
 
 def _is_broker(target: Target) -> bool:

@@ -39,7 +39,7 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "bot_challenge": (_OPEN, "The server wants proof of a human visitor, which a crawler must not give."),
     "rate_limited": (_OPEN, "The server says that it is asked too often (429, 420, 430, 509, 529) or to come back "
                             "later (503 with Retry-After)."),
-    "redirect_nowhere": (_BROKEN, "The server redirects without saying where to."),
+    "redirect_nowhere": (_BROKEN, "The server redirects without saying where to, or to what is no usable URL."),
     "redirect_loop": (_BROKEN, "The server redirects in a circle."),
     "too_many_redirects": (_OPEN, "There are more redirects than LINKCRAWL_MAX_REDIRECTS; where they end is unknown."),
     # No answer came.
@@ -67,6 +67,7 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "poison_link": (_OPEN, "Workers of a cluster have died over this link, again and again; it needs a person's eyes."),
     "not_recorded": (_OPEN, "The result was taken over from an older checker, which did not say why."),
     "invalid_url": (_INVALID, "There is no usable URL."),
+    "url_too_long": (_INVALID, "The URL is longer than 16,384 bytes, which is more than common servers read."),
     "unsupported_scheme": (_INVALID, "Only http and https can be checked, on every redirect too."),
     "forbidden_port": (_INVALID, "The port belongs to another protocol than HTTP (the Fetch standard's bad ports)."),
     "forbidden_address": (_INVALID, "The host's address is private or reserved; see LINKCRAWL_ALLOWED_NETWORKS."),

@@ -120,12 +120,19 @@ class RobotsFetcher:
         outcome = context.outcome or Outcome(
             sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error="internal error: no outcome"
         )
-        assert context.robots is not None
-        stepped = step(context.robots, outcome, body, cut=cut)
-        if isinstance(stepped, Fetched):
-            self._settle(stepped)
-        else:
-            self._enqueue(self._request(stepped))
+        fetching = context.robots
+        assert fetching is not None
+        try:
+            stepped = step(fetching, outcome, body, cut=cut)
+            if isinstance(stepped, Fetching):
+                self._enqueue(self._request(stepped))
+            else:
+                self._settle(stepped)
+        except Exception as fault:  # what waits for the file must not wait for ever
+            logger.exception("robots.txt of %s can't be read", fetching.authority)
+            note = f"{fetching.url}: internal error: {type(fault).__name__}"
+            closed = Fetched(authority=fetching.authority, standing=RobotsAvailability.UNREACHABLE, note=note)
+            self._settle(closed)
 
     def _settle(self, fetched: Fetched) -> None:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""

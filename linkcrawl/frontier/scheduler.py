@@ -21,6 +21,7 @@ from scrapy.http import Headers, Request
 from scrapy.utils.defer import deferred_from_coro
 
 from linkcrawl import urls
+from linkcrawl.check.outcome import Failure
 from linkcrawl.check.procedure import Denial
 from linkcrawl.config import LOCAL
 from linkcrawl.errors import StoreLost
@@ -264,8 +265,7 @@ class Scheduler(BaseScheduler):
         if self.desk.is_robots(request):
             self._start_limits(request)
             return request
-        bar = self._policy_bar(request)
-        answer = bar or self.desk.ask(request, now)
+        answer = self._judge(request, now)
         self._tick(request, now, goes=answer is request)
         if isinstance(answer, Denial):
             self._emit(self._spider.deny(request, answer))
@@ -322,6 +322,17 @@ class Scheduler(BaseScheduler):
             return None
         context_of(begun).starts_limits = bool(applied.limits)
         return begun
+
+    def _judge(self, request: Request, now: float) -> Request | Denial | None:
+        """What policy and robots.txt say to a request, as RobotsFetcher.ask gives it; a fault of ours ends the check of
+        this request only."""
+        try:
+            return self._policy_bar(request) or self.desk.ask(request, now)
+        except Exception as fault:
+            if context_of(request).link is None:
+                raise
+            logger.exception("Policy and robots.txt can't be asked about %s", request)
+            return Denial(reason=Failure.PROTOCOL, error=f"internal error: {type(fault).__name__}")
 
     def _policy_bar(self, request: Request) -> Denial | None:
         context = context_of(request)

@@ -15,6 +15,7 @@ from linkcrawl.errors import ConfigError, StoreLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
 from linkcrawl.sources.marks import Checkpoint
+from linkcrawl.sources.rows import internal_error, reject
 from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
 
 logger = logging.getLogger(__name__)
@@ -117,12 +118,13 @@ def batches_of(rows: Iterable[Seed | Reject | Checkpoint], rejects: Path) -> Ite
                 entries, size, rejected = [], 0, 0
                 row.stored()
                 continue
-            if isinstance(row, Reject):
-                log.add(row)
+            made = row if isinstance(row, Reject) else _entry_or_reject(row)
+            if isinstance(made, Reject):
+                log.add(made)
                 rejected += 1
             else:
-                entries.append(entry(row))
-                size += _size(row)
+                entries.append(made)
+                size += _size(made.seed)
             if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
                 log.flush()
                 yield Batch(entries=entries, rejected=rejected)
@@ -140,6 +142,15 @@ def entry(seed: Seed) -> LinkEntry:
     reading = urls.read_tidy(url)
     host = reading.host if isinstance(reading, urls.Target) else ""
     return LinkEntry(key=urls.key(url, reading), url=url, host=host, seed=seed)
+
+
+def _entry_or_reject(seed: Seed) -> LinkEntry | Reject:
+    """The entry of a seed; a fault of ours is logged and costs this seed only."""
+    try:
+        return entry(seed)
+    except Exception as fault:
+        logger.exception("A seed can't be made ready for the store")
+        return reject(internal_error(fault), source="seeds", line=0, text=seed.url)
 
 
 def _size(seed: Seed) -> int:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from linkcrawl import sources
-from linkcrawl.errors import ConfigError, SourceLost
+from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.ingest.ingest import Batch, Counts, batches, batches_of
 from linkcrawl.session import Session
 from linkcrawl.stores.retry import retry_while_store_lost
@@ -58,15 +58,21 @@ class LiveIngest:
                 documents.close()
 
     async def _again(self, every: float, take: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Take for ever. Raises StoreLost; whatever else happens is logged, and the next turn tries again."""
         told = float("-inf")
         while True:
             try:
                 await take()
-            except (ConfigError, SourceLost) as fault:
+            except StoreLost:
+                raise
+            except Exception as fault:
                 now = self._session.now()
                 if now - told > REPEAT:
                     told = now
-                    logger.error("%s", fault)
+                    if isinstance(fault, ConfigError | SourceLost):
+                        logger.error("%s", fault)
+                    else:
+                        logger.exception("Taking seeds up met a fault of ours and goes on")
             await asyncio.sleep(every)
 
     async def _take(self, source: str) -> None:

@@ -12,6 +12,10 @@ from linkcrawl.network.head import Head
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
 _MAX_LINE = 4096
 _MAX_TRAILERS = 100
+#: Bytes of sizes, extensions, line ends and trailers that chunks may come with (RFC 9112, 7.1.1 wants a limit): so many
+#: at any rate, and more for each byte of data, enough for a server that sends every byte in a chunk of its own.
+_MAX_FRAMING = 64 * 1024
+_FRAMING_PER_BYTE = 8
 
 
 class BodyReader:
@@ -26,6 +30,7 @@ class BodyReader:
         self.done = self.complete = self.stray = self.truncated = False
         self._limit = limit
         self._buffer = bytearray()
+        self._framing = 0  # bytes of chunks that are no data
         self._trailers = -1  # counted from the last chunk on
         codings = head.values("transfer-encoding")
         self._chunked = bool(codings) and codings[-1] == "chunked"
@@ -84,6 +89,10 @@ class BodyReader:
                 return
             line = bytes(self._buffer[:end]).rstrip(b"\r")
             del self._buffer[: end + 1]
+            self._framing += end + 1
+            if self._framing > _MAX_FRAMING + _FRAMING_PER_BYTE * len(self.data):
+                self.done = True
+                return
             self._read_line(line)
 
     def _read_line(self, line: bytes) -> None:

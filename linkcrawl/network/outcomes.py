@@ -16,21 +16,21 @@ def answered(
     fields: Iterable[tuple[str, str]], *, status: int, ip: str | None, sent_at: float, seconds: float
 ) -> Outcome:
     """An answer's outcome. `fields`: lower-case names and clean values; `seconds`: from `sent_at` to the answer."""
-    headers: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     cookies: list[str] = []
     for name, value in fields:
         if name == "set-cookie":  # a comma may stand within one: RFC 9110, 5.3
             cookies.append(value)
-        elif name not in headers:
-            headers[name] = value
+        elif name not in values:
+            values[name] = [value]
         elif name not in _SINGLE:
-            headers[name] += f", {value}"
+            values[name].append(value)
     return Outcome(
         sent_at=sent_at,
         ended_at=sent_at + seconds,
         duration_ms=round(seconds * 1000),
         ip=ip,
         status=status,
-        headers=headers,
+        headers={name: lines[0] if len(lines) == 1 else ", ".join(lines) for name, lines in values.items()},
         set_cookie=tuple(cookies),
     )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -22,8 +23,10 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from linkcrawl.errors import ConfigError, SourceLost, StoreError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.rows import reject, seed_or_reject
+from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
 from linkcrawl.stores.mongo.schema import client_of, one_line, shown
+
+logger = logging.getLogger(__name__)
 
 WOULD_WORK = "mongodb://HOST:PORT/DB/COLLECTION"
 
@@ -170,9 +173,14 @@ def _tells_changes(collection: Collection[dict[str, Any]]) -> bool:
 
 
 def seed_of(document: Mapping[str, Any], source: str, line: int) -> Seed | Reject:
-    """The seed of a document, whose `_id` is no field of it; `line` counts the documents read."""
-    row = {name: _plain(value) for name, value in document.items()}
-    text = json.dumps(row, ensure_ascii=False)
+    """The seed of a document, whose `_id` is no field of it; `line` counts the documents read. Never raises: a fault of
+    ours is logged and costs this document only."""
+    try:
+        row = {name: _plain(value) for name, value in document.items()}
+        text = json.dumps(row, ensure_ascii=False)
+    except Exception as fault:
+        logger.exception("%s:%d: no seed could be made of this document", source, line)
+        return reject(internal_error(fault), source=source, line=line)
     row.pop("_id", None)
     return seed_or_reject(row, source=source, line=line, text=text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import sys
@@ -14,8 +15,10 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.cmdi import read_cmdi
 from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt
-from linkcrawl.sources.rows import reject
+from linkcrawl.sources.rows import internal_error, reject
 from linkcrawl.sources.streams import STREAM_ERRORS, Stream, unpacked
+
+logger = logging.getLogger(__name__)
 
 _LINE_READERS: dict[str, Callable[[Stream, str], Iterator[Seed | Reject]]] = {
     ".jsonl": read_jsonl,
@@ -158,6 +161,9 @@ def _guarded(rows: Iterator[Seed | Reject], source: str) -> Iterator[Seed | Reje
         yield from rows
     except STREAM_ERRORS as error:
         yield reject(f"can't be read further: {_reason(error)}", source=source, line=0)
+    except Exception as fault:
+        logger.exception("%s can't be read further", source)
+        yield reject(f"can't be read further: {internal_error(fault)}", source=source, line=0)
 
 
 def _reason(error: BaseException) -> str:

@@ -53,7 +53,7 @@ def lines(stream: Stream, source: str) -> Iterator[SourceLine | Reject]:
 def _raw_lines(stream: Stream) -> Iterator[bytes | None]:
     """Lines without their ends; None for one that is too long, of which nothing is kept."""
     rest, skipping = b"", False
-    while chunk := stream.read1(_CHUNK):
+    for chunk in _pieces(stream):
         if rest.endswith(b"\r") and not chunk.startswith(b"\n"):
             chunk = b"\n" + chunk  # the lone CR at the seam ended a line
         *whole, rest = _split(rest + chunk)
@@ -64,6 +64,20 @@ def _raw_lines(stream: Stream) -> Iterator[bytes | None]:
             rest, skipping = rest[-1:], True
     if rest or skipping:
         yield None if skipping else rest.removesuffix(b"\r")
+
+
+def _pieces(stream: Stream) -> Iterator[bytes]:
+    """The stream in pieces that end a line or are large: a pipe may give a long line byte by byte."""
+    small: list[bytes] = []
+    size = 0
+    while chunk := stream.read1(_CHUNK):
+        small.append(chunk)
+        size += len(chunk)
+        if size >= _CHUNK or b"\n" in chunk or b"\r" in chunk:
+            yield b"".join(small)
+            small, size = [], 0
+    if small:
+        yield b"".join(small)
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -184,22 +198,30 @@ def _cells(
     first: SourceLine, waiting: deque[SourceLine | Reject], found: Iterator[SourceLine | Reject], delimiter: str
 ) -> tuple[list[str] | None, int]:
     """The cells of the row that starts at `first`, and how many waiting lines it took besides."""
-    text, used = first.text, 0
-    while True:
-        try:
-            return next(csv.reader((text,), delimiter=delimiter, strict=True), []), used
-        except csv.Error as error:
-            if "unexpected end of data" not in str(error) or used >= MAX_ROW_LINES or len(text) > MAX_LINE:
-                return None, 0
-        if used == len(waiting):
-            line = next(found, None)
-            if line is None:
-                return None, 0
-            waiting.append(line)
-        following = waiting[used]
-        if isinstance(following, Reject):
-            return None, 0
-        text, used = f"{text}\n{following.text}", used + 1
+    used = 0
+
+    def texts() -> Iterator[str]:
+        """The first line, and each further one that the row's open quotes ask for."""
+        nonlocal used
+        yield f"{first.text}\n"
+        size = len(first.text)
+        while used < MAX_ROW_LINES and size <= MAX_LINE:
+            if used == len(waiting):
+                line = next(found, None)
+                if line is None:
+                    return
+                waiting.append(line)
+            following = waiting[used]
+            if isinstance(following, Reject):
+                return
+            used += 1
+            size += len(following.text)
+            yield f"{following.text}\n"
+
+    try:
+        return next(csv.reader(texts(), delimiter=delimiter, strict=True), []), used
+    except csv.Error:
+        return None, 0
 
 
 csv.field_size_limit(MAX_LINE)

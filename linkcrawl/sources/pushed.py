@@ -8,6 +8,7 @@ in between loses none. Rejected ones go to a list beside the key, too.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from functools import partial
 from importlib import resources
@@ -23,8 +24,10 @@ from linkcrawl.errors import ConfigError, SourceLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE
 from linkcrawl.sources.marks import Checkpoint
-from linkcrawl.sources.rows import reject, seed_or_reject
+from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
 from linkcrawl.urls.userinfo import without_userinfo
+
+logger = logging.getLogger(__name__)
 
 #: Seeds that are in hand at a time.
 AT_ONCE = 500
@@ -145,7 +148,16 @@ def _acknowledge(client: redis.Redis, place: PushedKey, taking: str, rejected: l
 
 
 def _row(pushed: bytes, source: str, number: int) -> Seed | Reject:
-    """A pushed text: a JSON object, or else a URL."""
+    """The seed of a pushed text, a JSON object or else a URL. Never raises: a fault of ours is logged and costs this
+    text only."""
+    try:
+        return _read_row(pushed, source, number)
+    except Exception as fault:
+        logger.exception("%s:%d: no seed could be made of this text", source, number)
+        return reject(internal_error(fault), source=source, line=number)
+
+
+def _read_row(pushed: bytes, source: str, number: int) -> Seed | Reject:
     if len(pushed) > MAX_LINE:
         return reject(f"longer than {MAX_LINE} bytes", source=source, line=number)
     text = pushed.decode("utf-8", "replace").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,8 @@ from linkcrawl import urls
 from linkcrawl.errors import BadRowError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.urls.userinfo import redact, without_userinfo
+
+logger = logging.getLogger(__name__)
 
 #: Fields of a seed that are text, `url` aside.
 TEXTS = ("collection", "record", "expected_mime", "provider", "resource_type")
@@ -34,11 +37,20 @@ _LOOKED_AT = 4000
 
 
 def seed_or_reject(row: Mapping[str, Any], *, source: str, line: int, text: str) -> Seed | Reject:
-    """The seed of a row. `text` is what stood in the source, for the reject."""
+    """The seed of a row. `text` is what stood in the source, for the reject. Never raises: a fault of ours is logged
+    and costs this row only."""
     try:
         return _seed(row)
     except BadRowError as error:
         return reject(str(error), source=source, line=line, text=text)
+    except Exception as fault:
+        logger.exception("%s:%d: no seed could be made of this row", source, line)
+        return reject(internal_error(fault), source=source, line=line, text=text)
+
+
+def internal_error(fault: Exception) -> str:
+    """What a reject says of a fault of ours; the log has its traceback."""
+    return f"internal error: {type(fault).__name__}"
 
 
 def reject(why: str, *, source: str, line: int, text: str = "") -> Reject:
@@ -114,5 +126,8 @@ def _redacted(value: Any, depth: int = 0) -> Any:
 
 
 def _shown(value: Any) -> str:
-    shown = ascii(value)
+    try:
+        shown = ascii(value)
+    except RecursionError:
+        return f"a deeply nested {type(value).__name__}"
     return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure as TwistedFailure
 from linkcrawl import urls
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Check, Denial, Done, Next, answered, begin, denied
+from linkcrawl.check.procedure import Check, Denial, Done, Next, aborted, answered, begin, denied
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.frontier.scheduler import Scheduler
@@ -25,11 +25,15 @@ from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.hints import retry_at
 from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.session import Session
+from linkcrawl.text import one_line
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+
+#: Characters of a URL that are shown in the log.
+SHOWN = 200
 
 
 class ResourceProxies(scrapy.Spider):
@@ -57,6 +61,9 @@ class ResourceProxies(scrapy.Spider):
             raise CloseSpider("unusable_input") from fault
         except StoreLost as fault:
             raise CloseSpider("store_lost") from fault
+        except Exception as fault:  # Scrapy would go on as if all seeds had been taken up
+            self.logger.exception("Seeds can't be taken up, the crawl ends")
+            raise CloseSpider("ingest_failed") from fault
         return
         yield  # Scrapy wants an asynchronous generator
 
@@ -71,7 +78,10 @@ class ResourceProxies(scrapy.Spider):
         (`applied`), else what is known of the host's HEAD."""
         head_useless = self.session.hosts.head_useless(link.host, self.session.now())
         method = applied.method or ("GET" if head_useless else "HEAD")
-        return self._act(link, begin(link.url, self.session.rules, method=method))
+        try:
+            return self._act(link, begin(link.url, self.session.rules, method=method))
+        except Exception as fault:
+            return self._aborted(link, Check(url=link.url, rules=self.session.rules), fault)
 
     def answered(self, response: Response) -> Iterator[Request | Finished]:
         """Callback of every request of a check that got an answer."""
@@ -86,7 +96,10 @@ class ResourceProxies(scrapy.Spider):
     def deny(self, request: Request, denial: Denial) -> Finished:
         """The end of a check whose next request may not be sent."""
         link, check = _check_of(request)
-        finished = self._act(link, denied(check, denial, self.session.now()))
+        try:
+            finished = self._act(link, denied(check, denial, self.session.now()))
+        except Exception as fault:
+            return self._aborted(link, check, fault)
         assert isinstance(finished, Finished)
         return finished
 
@@ -109,7 +122,19 @@ class ResourceProxies(scrapy.Spider):
             error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"
             outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
         link, check = _check_of(request)
-        yield self._act(link, answered(check, outcome), outcome)
+        try:
+            step = self._act(link, answered(check, outcome), outcome)
+        except Exception as fault:
+            step = self._aborted(link, check, fault)
+        yield step
+
+    def _aborted(self, link: DueLink, check: Check, fault: Exception) -> Finished:
+        """The record of a check that a fault of ours stopped, for nothing that a server or a seed says makes a check
+        vanish. It asks nothing that may have been at fault."""
+        session, now = self.session, self.session.now()
+        self.logger.error("A step of the check of %s failed", one_line(link.url[:SHOWN]), exc_info=fault)
+        done = aborted(check, f"internal error: {type(fault).__name__}", now)
+        return conclude(link, done, now, session.config.crawler, session.intervals, None)
 
     def _act(self, link: DueLink, step: Next | Done, outcome: Outcome | None = None) -> Request | Finished:
         if isinstance(step, Next):

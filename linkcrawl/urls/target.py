@@ -30,10 +30,14 @@ BAD_PORTS = frozenset((
 ))
 # fmt: on
 
+#: Bytes of a URL as it is sent. RFC 9110, 4.1 asks for 8,000 at least. By default Apache reads a request line of 8,190
+#: bytes, nginx of 8 KiB; http.sys, AWS load balancers, HAProxy and Node.js 16 KiB: beyond, no common server answers.
+MAX_URL = 16_384
+
 _PORTS = {"http": 80, "https": 443}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HOST_NAME = re.compile(r"(?:[^.]{1,63}\.)*[^.]{1,63}\.?")
-_BARE_HOST = re.compile(r"\s*[A-Za-z]+:/*[^/?#\\]*(#|\s*$)")
+_BARE_HOST = re.compile(r"\s*[A-Za-z]+:/*[^/?#\\]*(?:#|$)")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986, 2.3
 _QUERY_SAFE = "".join(set(map(chr, range(33, 127))) - set('"#<>'))
@@ -85,8 +89,8 @@ class Target:
 
 @frozen(kw_only=True)
 class Refused:
-    """Why nothing can be requested: `reason` is `invalid_url`, `unsupported_scheme` or `forbidden_port`; `error` is
-    one printable line.
+    """Why nothing can be requested: `reason` is `invalid_url`, `url_too_long`, `unsupported_scheme` or
+    `forbidden_port`; `error` is one printable line.
     """
 
     reason: str
@@ -114,6 +118,8 @@ def read(text: str) -> Target | Refused:
 def read_tidy(tidied: str) -> Target | Refused:
     """`read` for a text that `tidy` gave."""
     wanted = _well_formed(tidied.strip(SPACE))
+    if (refused := _refuse_length(wanted)) is not None:
+        return refused if _scheme(wanted) else _unreadable(tidied)
     try:
         return _target(ada_url.normalize_url(wanted), wanted)
     except ValueError:
@@ -131,6 +137,8 @@ def join(base: str, location: str) -> Target | Refused:
     if not wanted:
         return Refused(reason="invalid_url", error="Location is empty")
     wanted = _well_formed(without_userinfo(wanted))
+    if (refused := _refuse_length(wanted)) is not None:
+        return refused
     try:
         return _target(ada_url.join_url(base, wanted), wanted)
     except ValueError:
@@ -178,7 +186,7 @@ def _target(href: str, wanted: str) -> Target | Refused:
     """The target of a URL that ada has written; `wanted` is the text that it was made of."""
     scheme, mark, rest = href.partition("://")
     if not mark or scheme not in ("http", "https"):
-        return Refused(reason="unsupported_scheme", error=f"{href.partition(':')[0]}: is not http or https")
+        return _unsupported(href.partition(":")[0])
     netloc, _, path = rest.partition("#")[0].partition("/")
     host = netloc.rpartition("@")[2]  # a second lock: without_userinfo has taken it away
     refused = _refuse_host(host)
@@ -187,14 +195,26 @@ def _target(href: str, wanted: str) -> Target | Refused:
     name, colon, port = (host, "", "") if host.endswith("]") or ":" not in host else host.rpartition(":")
     name = name.removesuffix(".")
     authority = f"{scheme}://{host}"
-    return Target(
-        url=f"{authority}/{_legal_quotes(path, wanted)}",
+    url = f"{authority}/{_legal_quotes(path, wanted)}"
+    return _refuse_length(url) or Target(
+        url=url,
         scheme=scheme,
         hostname=name.strip("[]"),
         port=int(port or _PORTS[scheme]),
         host=name + colon + port,
         authority=authority,
     )
+
+
+def _refuse_length(url: str) -> Refused | None:
+    """Of a URL, or of the text that one is to be made of: so nothing longer is ever parsed. A fragment is not sent."""
+    length = len(url.partition("#")[0])
+    if length <= MAX_URL:
+        return None
+    scheme = _scheme(url)
+    if scheme is not None and scheme not in ("http", "https"):
+        return _unsupported(scheme)
+    return Refused(reason="url_too_long", error=f"the URL has {length} bytes; at most {MAX_URL} are sent")
 
 
 def _refuse_host(host: str) -> Refused | None:
@@ -227,12 +247,21 @@ def _legal_quotes(path: str, wanted: str) -> str:
 def _unreadable(text: str) -> Refused:
     stripped = text.strip(SPACE)
     shown = ascii(stripped if len(stripped) <= 200 else stripped[:197] + "...")
-    match = SCHEME.match(stripped)
-    if match is None:
+    scheme = _scheme(stripped)
+    if scheme is None:
         return Refused(reason="invalid_url", error=f"{shown} has no scheme")
-    scheme = match[0][:-1].translate(DROPPED).lower()
     if scheme in ("http", "https"):
         return Refused(reason="invalid_url", error=f"{shown} is not a valid URL")
+    return _unsupported(scheme)
+
+
+def _scheme(text: str) -> str | None:
+    """The scheme of a text without space around it, in lower case."""
+    match = SCHEME.match(text)
+    return None if match is None else match[0][:-1].translate(DROPPED).lower()
+
+
+def _unsupported(scheme: str) -> Refused:
     return Refused(reason="unsupported_scheme", error=f"{scheme[:40]}: is not http or https")
 
 

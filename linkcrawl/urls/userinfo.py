@@ -26,36 +26,47 @@ _ADDRESSES = frozenset((
     "sip", "sips", "tag", "urn", "xmpp",
 ))
 # fmt: on
-_WORD = re.compile(r"[^\s\"<>]*@[^\s\"<>]*")
+_WORD = re.compile(r"[^\s\"<>]+")
 _START = re.compile(r"((?::|^)(?:\\?[/\\]){2,})")  # also without a scheme; JSON may write a slash as `\/`
 
 
 def without_userinfo(text: str) -> str:
-    """The text of one URL without `user:password@`; nothing else is changed.
+    """The text of one URL without `user:password@`; nothing else is changed. Takes time in proportion to the text.
 
     A password may hold the characters that end an authority (`http://me:a/b@host/`): then the port is no number and
     the URL is broken. It stays so, but everything up to the last @ goes, rather than show half a password.
     """
-    start = _authority_start(text) if "@" in text else None
+    last = text.rfind("@")
+    start = _authority_start(text) if last >= 0 else None
     if start is None:
         return text
-    match = _AUTHORITY_END.search(text, start)
-    end = match.start() if match else len(text)
-    rest = text.rfind("@", start, end) + 1 or start
-    last = text.rfind("@", end)
-    if last >= 0 and _has_no_port(text[rest:end]):
-        return text[:start] + ":" + text[last + 1 :]
-    stripped = text[:start] + text[rest:]
-    # What only seemed to have a scheme may have had a whole URL for its host.
-    return without_userinfo(stripped) if rest > start and not SCHEME.match(text[:start].lstrip(SPACE)) else stripped
+    kept = [text[:start]]
+    has_scheme = SCHEME.match(text[:start].lstrip(SPACE)) is not None
+    while True:
+        match = _AUTHORITY_END.search(text, start)
+        end = match.start() if match else len(text)
+        rest = text.rfind("@", start, end) + 1 or start
+        if last >= end and _has_no_port(text[rest:end]):
+            return "".join((*kept, ":", text[last + 1 :]))
+        if rest == start or has_scheme:
+            return "".join((*kept, text[rest:]))
+        # What only seemed to have a scheme may have had a whole URL for its host.
+        if not kept[0].strip(SPACE):  # `me:secret@http://…`: at most once, no @ is left before the next / or #
+            return kept[0] + without_userinfo(text[rest:])
+        slashes = _SLASHES.match(text, rest)
+        start = slashes.end() if slashes else rest
+        kept.append(text[rest:start])
 
 
 def redact(text: str) -> str:
-    """Any text, a line of a file or a note, without the `user:password@` of the URLs in it."""
+    """Any text, a line of a file or a note, without the `user:password@` of the URLs in it. Takes time in proportion to
+    the text."""
     return _WORD.sub(_redact_word, text) if "@" in text else text
 
 
 def _redact_word(match: re.Match[str]) -> str:
+    if "@" not in match[0]:
+        return match[0]
     before, *parts = _START.split(match[0])
     shown = [part if index % 2 == 0 else without_userinfo("//" + part)[2:] for index, part in enumerate(parts)]
     return before + "".join(shown)

@@ -50,6 +50,7 @@ def resolves(case: str, location: str, asked: str, start: str = "/doc") -> Case:
 
 
 REDIRECTS = [
+    nowhere("to a URL that is too long", answer(302, "/" + "a" * 20_000)),
     both("D02 to itself", answer(302, "/doc"), BROKEN | {"reason": "redirect_loop", "redirects": 0, "status": 302}),
     both("D02 to itself, by fragment", answer(302, "#top"), BROKEN | {"reason": "redirect_loop"}),
     Case(

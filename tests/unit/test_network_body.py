@@ -48,6 +48,11 @@ BODIES = [
     (CHUNKED + b"hello", b"", True, False),
     (CHUNKED + b"x" * 5000, b"", True, False),
     (CHUNKED + b"0\r\n" + b"a: b\r\n" * 200, b"", True, False),
+    (CHUNKED + b"\r\n" * 100_000 + b"1\r\nx\r\n0\r\n\r\n", b"", True, False),
+    (CHUNKED + b"1\r\nx\r\n" + b"\r\n" * 100_000 + b"0\r\n\r\n", b"x", True, False),
+    (CHUNKED + b"1;ext=%s\r\nx\r\n" % (b"e" * 4000) * 50 + b"0\r\n\r\n", b"x" * 17, True, False),
+    (CHUNKED + b"1\r\nx\r\n" * 90 + b"0\r\n\r\n", b"x" * 90, False, True),
+    (CHUNKED + b"0\r\n" + b"a: %s\r\n" % (b"b" * 1000) * 90 + b"\r\n", b"", True, False),
     (OK + b"Transfer-Encoding: gzip, chunked\r\nContent-Length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n", b"x", False, True),
     (OK + b"Transfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nhello", b"hello", False, False),
     (LENGTH.replace(b"5", b"500") + b"x" * 500, b"x" * 100, False, False),
@@ -78,6 +83,23 @@ def test_no_bytes_break_the_reader(data, head, orderly):
     got = read(head + data, limit=50, orderly=orderly)
     assert isinstance(got, ReceivedAnswer)
     assert len(got.body) <= 50
+
+
+def test_endless_chunks_without_data_are_left():
+    """A server that goes on sending what is no data is not listened to for as long as it likes."""
+    for filler in (b"\r\n", b"\n", b"1;" + b"e" * 4000 + b"\r\nx\r\n"):
+        reader, pieces = AnswerReader("GET", 500 * 1024), 0
+        answer = reader.feed(CHUNKED + b"1\r\nx\r\n")
+        while answer is None and pieces < 200_000:
+            answer, pieces = reader.feed(filler), pieces + 1
+        assert isinstance(answer, ReceivedAnswer)
+        assert pieces * len(filler) < 100 * 1024
+        assert (answer.broken, answer.reusable) == (True, False)
+
+
+def test_every_byte_in_a_chunk_of_its_own_is_read():
+    answer = read(CHUNKED, b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n", limit=500 * 1024)
+    assert (answer.body, answer.broken) == (b"x" * 100_000, False)
 
 
 @pytest.mark.parametrize("answer", [LENGTH + b"he", CHUNKED + b"5\r\nhe", CLOSE + b"he"])

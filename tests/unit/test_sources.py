@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
 import sys
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +21,7 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE, MAX_ROW_LINES, read_csv, read_jsonl, read_tsv, read_txt
 from tests.rights import held_to_permissions
+from tests.unit.growth_kit import assert_linear
 
 READERS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "txt": read_txt}
 
@@ -182,6 +186,31 @@ def test_a_huge_line_is_rejected_in_bounded_memory(suffix: str) -> None:
     assert [why for _, why in rejects_of(rows)] == [f"line is longer than {MAX_LINE} bytes"]
     assert urls_of(rows) == ["http://b.example/"]
     assert peak < 4 * MAX_LINE
+
+
+def test_a_line_that_comes_byte_by_byte_is_put_together_once() -> None:
+    """The time for it grows with its length: pieces are not joined to the line again and again."""
+
+    class Dripping(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            return super().read1(1)
+
+    assert_linear(lambda data: list(read_txt(Dripping(data), "it")), lambda n: b"http://a.example/" + b"a" * n)
+
+
+def test_quotes_that_never_close_cost_each_line_once_for_each_row() -> None:
+    """Each of these lines opens quotes, whether they were open before or not: a row is given up after MAX_ROW_LINES."""
+    read: list[int] = []
+    original = csv.reader
+
+    def counting(texts: Iterable[str], **named: Any) -> Any:
+        return original((read.append(len(text)) or text for text in texts), **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv, "reader", counting)
+        rows = list(read_csv(io.BytesIO(b"url\n" + b'a","\n' * 200), "it"))
+    assert len(rows) == 200
+    assert sum(read) <= 200 * (MAX_ROW_LINES + 1) * 7
 
 
 def test_a_megabyte_of_url_is_taken() -> None:

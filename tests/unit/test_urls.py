@@ -105,6 +105,12 @@ def test_host_and_authority(text: str, scheme: str, host: str, authority: str) -
         ("http://example.org:x/", "invalid_url"),
         ("http://1.2.3.256/", "invalid_url"),
         ("http://me:a/b@host/", "invalid_url"),
+        ("http://example.org/" + "a" * 16_366, "url_too_long"),
+        ("http://example.org/?q=" + "\u00fc" * 3000, "url_too_long"),
+        ("http://example.org/?q='" + "'" * 6000 + " " * 4000 + "x", "url_too_long"),
+        ("http://" + "a" * 1_000_000, "url_too_long"),
+        ("data:text/plain," + "a" * 100_000, "unsupported_scheme"),
+        ("a" * 100_000, "invalid_url"),
         ("http://example.org:25/", "forbidden_port"),
         ("http://example.org:0/", "forbidden_port"),
         ("https://[::1]:6000/", "forbidden_port"),
@@ -124,6 +130,13 @@ def test_refused_with_a_printable_reason(text: str, reason: str) -> None:
     assert refused.reason == reason
     assert refused.error.isprintable()
     assert refused.error.isascii()
+
+
+def test_the_longest_url_is_sent() -> None:
+    longest = "http://example.org/" + "a" * 16_365
+    assert len(longest) == urls.MAX_URL
+    assert sent(longest) == longest
+    assert sent(f"{longest}#{'fragment' * 1000}") == longest
 
 
 def test_longest_legal_host_is_read() -> None:
@@ -247,6 +260,9 @@ def test_location_is_joined(location: str, url: str) -> None:
     [
         ("", "invalid_url"),  # D12
         (" \t", "invalid_url"),
+        ("/" + "a" * 16_366, "url_too_long"),
+        ("?" + "\u00fc" * 3000, "url_too_long"),
+        ("mailto:" + "a" * 100_000, "unsupported_scheme"),
         ("http://", "invalid_url"),
         ("http://a..b/", "invalid_url"),
         ("//example.org:25/", "forbidden_port"),

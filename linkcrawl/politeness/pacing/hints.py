@@ -22,6 +22,8 @@ _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:(
 # One Retry-After of several: a comma follows the weekday of a date, too.
 _SAID = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IGNORECASE)
 _MOST_SAID = 20
+#: Characters of a time, a span or a date; the longest forms have 50.
+_MAX_TIME = 100
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
 #: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
 _DATE_GRAIN = 1.0
@@ -84,6 +86,8 @@ def _wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return float(value)
+    if len(value) > _MAX_TIME:
+        return None
     parts = _DURATION.fullmatch(value)  # `1m30s`: no standard's, but sent (tcort/link-check#24)
     if parts:
         return sum(float(number or 0) * unit for number, unit in zip(parts.groups(), _UNITS, strict=True))
@@ -100,6 +104,8 @@ def _until(moment: float, headers: Mapping[str, str], ended: float) -> float:
 
 def _http_date(text: str) -> float | None:
     """RFC 9110, 5.6.7: any of the three forms; the third has no zone and means UTC."""
+    if len(text) > _MAX_TIME:
+        return None
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

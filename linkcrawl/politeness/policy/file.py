@@ -39,8 +39,10 @@ def parse(text: str, name: str) -> Policies:
     """The rules of a file's text; `name` is the file's, for errors. Raises PolicyError."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or Python's for a number of thousands of digits
         raise PolicyError(f"{name}: not TOML: {error}") from None
+    except RecursionError:
+        raise PolicyError(f"{name}: is nested too deeply; one [[policy]] table for each rule would work") from None
     for key in document:
         if key != "policy":
             raise PolicyError(f"{_where(name, text, None, key)}: {key}: no such key; [[policy]] would work")

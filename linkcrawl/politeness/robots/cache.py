@@ -86,6 +86,8 @@ class RobotsEntry:
         if robots is None:
             return RobotsVerdict(access=Access.UNREACHABLE, failure=self.failure, note=self.note)
         note = None if self.failing_since is None else self._exception(now - self.failing_since)
+        if robots.is_beyond(url):
+            note = "robots.txt has more rules with * than are held against a URL this long"
         return RobotsVerdict(access=Access.ALLOWED if robots.allowed(url) else Access.DISALLOWED, note=note)
 
     def _exception(self, failing: float) -> str:

@@ -22,6 +22,15 @@ from protego import Protego
 #: Bytes that are read of a robots.txt (RFC 9309, 2.5 asks for 500 KiB at least); the rest is as if it weren't there.
 MAX_BYTES = 500 * 1024
 
+#: What one verdict may cost: characters of the rules with *, times those of the URL. Every such rule may have to be
+#: searched for in the whole URL; at this bound that took 0.1 s at most. No file that is shorter than 30 KB reaches it
+#: with the longest URL (urls.MAX_URL), and no file at all with a URL of 1,000 characters. Beyond, nothing is allowed.
+MAX_MATCHING = 500_000_000
+
+#: Characters of a Crawl-delay, Request-rate or Visit-time; longer ones mean nothing.
+_MAX_PACE = 5000
+#: Characters that are kept, for the log, of a line that means nothing.
+_SHOWN = 200
 #: Lines of one kind that are looked at for pace and hours; no file in good faith has more.
 _MAX_PACE_LINES = 100
 #: Seconds a Request-rate may ask for, about 30 years: keeps its arithmetic within what a float holds.
@@ -67,10 +76,20 @@ class Robots:
     ignored: tuple[str, ...] = ()
 
     def allowed(self, url: str) -> bool:
-        """Whether the URL (or the path and query of one) may be requested; /robots.txt always may."""
+        """Whether the URL (or the path and query of one) may be requested; /robots.txt always may. Not where that can't
+        be told at a bounded cost (`is_beyond`)."""
         if not self.rules:
             return True
-        return self._protego.can_fetch("http://host" + _spelled_path(url), "*")
+        return not self.is_beyond(url) and self._protego.can_fetch("http://host" + _spelled_path(url), "*")
+
+    def is_beyond(self, url: str) -> bool:
+        """Whether the rules with * and the URL are too long to be held against each other: MAX_MATCHING."""
+        return self._wildcards * len(url) > MAX_MATCHING
+
+    @cached_property
+    def _wildcards(self) -> int:
+        """Characters of the rules with *."""
+        return sum(len(rule) for rule in self.rules.split("\n") if "*" in rule)
 
     @cached_property
     def crawl_delay(self) -> float | None:
@@ -154,8 +173,9 @@ def _robots(rules: list[str]) -> Robots:
         kind, _, value = rule.partition(": ")
         if kind in seen:
             seen[kind] += 1
-            if seen[kind] > _MAX_PACE_LINES or not value.isprintable() or _READ[kind](value) is None:
-                ignored.append(rule)
+            unread = seen[kind] > _MAX_PACE_LINES or len(value) > _MAX_PACE or not value.isprintable()
+            if unread or _READ[kind](value) is None:
+                ignored.append(rule[:_SHOWN])
                 continue
         usable[rule] = None
     return Robots("\n".join(usable), tuple(ignored[:_MAX_PACE_LINES]))
