@@ -41,16 +41,15 @@ def without_userinfo(text: str) -> str:
     if start is None:
         return text
     kept = [text[:start]]
-    has_scheme = SCHEME.match(text[:start].lstrip(SPACE)) is not None
     while True:
         match = _AUTHORITY_END.search(text, start)
         end = match.start() if match else len(text)
         rest = text.rfind("@", start, end) + 1 or start
         if last >= end and _has_no_port(text[rest:end]):
             return "".join((*kept, ":", text[last + 1 :]))
-        if rest == start or has_scheme:
+        if rest == start:
             return "".join((*kept, text[rest:]))
-        # What only seemed to have a scheme may have had a whole URL for its host.
+        # What is left may be a whole URL again, that had only seemed to be a host.
         if not kept[0].strip(SPACE):  # `me:secret@http://…`: at most once, no @ is left before the next / or #
             return kept[0] + without_userinfo(text[rest:])
         slashes = _SLASHES.match(text, rest)

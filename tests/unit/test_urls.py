@@ -184,6 +184,7 @@ def test_what_names_nothing_stays_as_given(text: str) -> None:
     [
         ("http://me:secret@host/x@y", "http://host/x@y"),
         ("http://secret@host", "http://host"),
+        ("http:@/me:secret@host", "http:/host"),
         ("http://me:se@cret@host/", "http://host/"),
         (" HTTP:\\\\me:secret@host/ ", " HTTP:\\\\host/ "),
         ("http:me:secret@host/", "http:host/"),

@@ -17,6 +17,7 @@ from linkcrawl.urls.userinfo import redact
         ("http://example.org/@me", "http://example.org/@me"),
         ("mongodb://me:secret@host/db", "mongodb://host/db"),
         ("http://me:secret@host http://me:secret@host", "http://host http://host"),
+        ("http://@/@//me:secret@host", "http://///host"),
     ],
 )
 def test_redact(text: str, shown: str) -> None:
