@@ -17,6 +17,7 @@ from linkcrawl import urls
 from linkcrawl.check.procedure import Denial
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier import robots_fetcher
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.ingest import live
 from linkcrawl.ingest.ingest import batches
@@ -26,7 +27,7 @@ from linkcrawl.session import Session
 from linkcrawl.sources import databases, files, pushed, rows
 from linkcrawl.spiders import resourceproxies
 from linkcrawl.spiders.resourceproxies import ResourceProxies
-from tests.unit.frontier_kit import Clock, answer, session
+from tests.unit.frontier_kit import Clock, answer, request_to, session
 from tests.unit.test_desk import Office
 
 BAD = "http://bad.example/"
@@ -138,7 +139,7 @@ def test_a_step_of_a_check_is_a_record(
 ) -> None:
     spider = ResourceProxies(at)
     request = request_of(spider)
-    request.meta["outcome"] = answer(200)
+    context_of(request).outcome = answer(200)
     works = getattr(resourceproxies, name)
     calls: list[int] = []
     # `conclude` fails once: what was judged could not be concluded, what is said of our own fault can
@@ -152,7 +153,7 @@ def test_a_step_after_a_failure_is_a_record(
 ) -> None:
     spider = ResourceProxies(at)
     request = request_of(spider)
-    request.meta["outcome"] = answer(200)
+    context_of(request).outcome = answer(200)
     monkeypatch.setattr(resourceproxies, "answered", faulty(None))
     (step,) = spider.failed(SimpleNamespace(request=request))  # type: ignore[arg-type]
     the_record(step, caplog)
@@ -162,12 +163,13 @@ def test_a_bar_is_a_record(at: Session, monkeypatch: pytest.MonkeyPatch, caplog:
     spider = ResourceProxies(at)
     request = request_of(spider)
     monkeypatch.setattr(resourceproxies, "denied", faulty(None))
-    the_record(spider.bar(request, Denial(reason="robots_disallowed")), caplog)
+    the_record(spider.deny(request, Denial(reason="robots_disallowed")), caplog)
 
 
 def test_a_question_to_policy_or_robots_ends_the_check_only(caplog: pytest.LogCaptureFixture) -> None:
+    request = request_to("http://a.example/", link=LINK)
     asked = SimpleNamespace(_policy_bar=lambda request: None, desk=SimpleNamespace(ask=faulty(None)))
-    judged = Scheduler._judge(asked, Request("http://a.example/", meta={"link": LINK}), 0.0)  # type: ignore[arg-type]
+    judged = Scheduler._judge(asked, request, 0.0)  # type: ignore[arg-type]
     assert isinstance(judged, Denial)
     assert judged.error == "internal error: OursError"
     assert tracebacks(caplog) == 1

@@ -24,7 +24,7 @@ from linkcrawl.ingest.ingest import entry
 from linkcrawl.items import Reject, Seed
 from linkcrawl.network import fault, outcomes
 from linkcrawl.network.head import HeadParser
-from linkcrawl.network.request import read_destination
+from linkcrawl.network.request import read_target
 from linkcrawl.politeness.pacing.hints import retry_at
 from linkcrawl.politeness.policy import file as policy_file
 from linkcrawl.politeness.robots.cache import RobotsCache
@@ -43,6 +43,12 @@ from tests.unit.hostile_kit import LONG, hostile_texts
 SOURCE = urls.read("http://a.example/dir/page")
 assert isinstance(SOURCE, urls.Target)
 HERE: urls.Target = SOURCE
+
+
+def target_of(url: str) -> urls.Target:
+    """What is requested for a URL, or HERE."""
+    target = urls.read(url)
+    return target if isinstance(target, urls.Target) else HERE
 
 
 def encoded(text: str) -> bytes:
@@ -144,17 +150,17 @@ READERS: dict[str, Callable[[str], Any]] = {
     "urls.identity": urls.identity,
     "urls.join": lambda text: urls.join(HERE.url, text),
     "Location": follow,
-    "login": lambda text: walls.login_of(f"http://a.example/{text}"),
-    "soft redirect": lambda text: suspects.soft_redirect_reason(HERE.url, f"http://a.example/?q={text}"),
+    "login": lambda text: walls.login_of(target_of(f"http://a.example/{text}")),
+    "soft redirect": lambda text: suspects.soft_redirect_reason(HERE, target_of(f"http://a.example/?q={text}")),
     "last URL": end,
     "Location twice": lambda text: fields.redirect_target({"location": text}),
     "Set-Cookie": take_cookies,
     "Retry-After and RateLimit": wait,
     "head": read_head,
     "header fields": read_answer,
-    "destination": read_destination,
+    "target": read_target,
     "log line": one_line,
-    "error": fault.one_line,
+    "error": fault.replace_controls,
     "robots.txt": read_robots_txt,
     "robots.txt answers": fetch_robots,
     "robots.txt rule": lambda text: read_robots_txt(text).allowed(f"http://a.example/{text}"),
