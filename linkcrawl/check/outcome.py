@@ -30,6 +30,7 @@ class Failure(StrEnum):
     TOO_LARGE = "headers_too_large"  # the answer's head is over our bounds
     FORBIDDEN_ADDRESS = "forbidden_address"  # private, loopback, … : not connected
     FORBIDDEN_PORT = "forbidden_port"  # WHATWG bad port: not connected
+    LOCAL_SHORTAGE = "local_shortage"  # this machine lacked a descriptor, port or memory: asked again, never judged
 
     @property
     def is_timeout(self) -> bool:

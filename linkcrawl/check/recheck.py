@@ -22,7 +22,7 @@ DAY = 24 * HOUR
 #: Reasons of checks without an answer that don't condemn a link by themselves; a host's long silence does.
 SILENCE = frozenset(
     reason
-    for reason in ("robots_unreachable", *map(reason_of_failure, Failure))
+    for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - {Failure.LOCAL_SHORTAGE}))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 

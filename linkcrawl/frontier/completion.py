@@ -56,7 +56,7 @@ class CompletionHandler:
         self.audit(gate, request, outcome)
         if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
             self._session.wake_engine()
-        if self._doubt.down_since is not None:
+        if self._doubt.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:
             return self._unlearned(gate)
         self._remember_refusal(gate.name, request, outcome)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from scrapy.http import Request
 from twisted.python.failure import Failure
 
+from linkcrawl.check.outcome import Failure as NetworkFailure
 from linkcrawl.frontier.downloader import downloader_of
+from linkcrawl.frontier.ports import anew
+from linkcrawl.network.handler import RequestFailed
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,7 +34,8 @@ class Dispatcher:
     """Keeps the engine informed: it must not take a crawl for idle while something is under way, and waits at its end
     for what is in flight.
 
-    `enqueue` takes the requests that callbacks give; whatever else they give goes to the item pipelines.
+    `enqueue` takes the requests that callbacks give, and those that could not be sent for want of local resources;
+    whatever else callbacks give goes to the item pipelines.
     """
 
     def __init__(self, crawler: Crawler, enqueue: Callable[[Request], Any]):
@@ -105,7 +109,9 @@ class Dispatcher:
         assert request.errback is not None
         try:
             response = await downloader_of(self._crawler).send(request)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, RequestFailed) and error.failure is NetworkFailure.LOCAL_SHORTAGE:
+                return (anew(request),)
             failure = Failure()  # type: ignore[no-untyped-call]
             failure.request = request  # type: ignore[attr-defined]  # as Scrapy does
             return request.errback(failure)

@@ -53,3 +53,19 @@ def context_of(request: Request) -> RequestContext:
     """The context of a request that the scheduler has taken. KeyError for any other."""
     found: RequestContext = request.meta[CONTEXT]
     return found
+
+
+def anew(request: Request) -> Request:
+    """The same request as it was before it was handed out, to be handed out once more: nothing of it has left."""
+    before = context_of(request)
+    context = RequestContext(
+        target=before.target,
+        body_limit=before.body_limit,
+        link=before.link,
+        check=before.check,
+        robots=before.robots,
+        starts_limits=before.starts_limits,
+        lease_epoch=before.lease_epoch,
+        robots_asked_at=before.robots_asked_at,
+    )
+    return request.replace(meta={**request.meta, CONTEXT: context})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import select
 import socket
 import ssl
@@ -13,14 +14,16 @@ import aiohappyeyeballs
 
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
-from linkcrawl.network.fault import CONNECTING, Fault, of_os_error
+from linkcrawl.network.fault import CONNECTING, HANDSHAKE, Fault, of_os_error
 from linkcrawl.network.guard import Address
 from linkcrawl.network.tls import of_tls_error
 
 #: Seconds until the next address is tried beside a silent one (RFC 8305, 8: Connection Attempt Delay).
 ATTEMPT_DELAY = 0.25
 
-HANDSHAKE = "in the TLS handshake"
+#: asyncio's own limit of a handshake, in seconds: so long that ours counts, which knows of standstills.
+NO_LIMIT = 86400.0
+
 BEFORE_HEAD = "before the answer"
 WITHIN_HEAD = "within the head of the answer"
 
@@ -106,12 +109,20 @@ async def open_socket(addresses: Sequence[Address], port: int) -> tuple[socket.s
     try:
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=ATTEMPT_DELAY)
     except OSError as error:
-        return of_os_error(error, CONNECTING)
+        fault = of_os_error(error, CONNECTING)
+        if fault.failure is Failure.LOCAL_SHORTAGE and _lacks_ipv6(error, addresses):
+            return Fault(failure=Failure.UNREACHABLE, detail=fault.detail)
+        return fault
     try:
         return sock, sock.getpeername()[0]
     except OSError as error:  # gone again already
         sock.close()
         return of_os_error(error, BEFORE_HEAD)
+
+
+def _lacks_ipv6(error: OSError, addresses: Sequence[Address]) -> bool:
+    """Whether EADDRNOTAVAIL means that this machine has no IPv6 (tried alone), not that its ports are used up."""
+    return error.errno == errno.EADDRNOTAVAIL and all(address.version == 6 for address in addresses)
 
 
 def _addr_info(address: Address, port: int) -> tuple[int, int, int, str, tuple[Any, ...]]:
@@ -121,16 +132,16 @@ def _addr_info(address: Address, port: int) -> tuple[int, int, int, str, tuple[A
 
 
 async def start(
-    sock: socket.socket, ip: str, context: ssl.SSLContext | None = None, *, host: str = "", seconds: float = 60.0
+    sock: socket.socket, ip: str, context: ssl.SSLContext | None = None, *, host: str = ""
 ) -> Connection | Fault:
     """A connection of a connected socket; with a context after the TLS handshake.
 
     `host`: the name or address (`urls.Target.hostname`) that the certificate must be for; a name is sent as SNI.
-    `seconds`: the caller's own limit; asyncio's limit of a handshake is put behind it.
+    The time limit is the caller's.
     """
     tls: dict[str, Any] = {}
     if context is not None:
-        tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": seconds + 1}
+        tls = {"ssl": context, "server_hostname": host, "ssl_handshake_timeout": NO_LIMIT}
     try:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(lambda: Connection(ip), sock=sock, **tls)

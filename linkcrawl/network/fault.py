@@ -13,10 +13,13 @@ from linkcrawl.urls import Target
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-#: The phase before there is a connection, for `of_os_error`.
-CONNECTING = "connecting"
+#: Phases before a request is sent, for `of_os_error`.
+CONNECTING, HANDSHAKE = "connecting", "in the TLS handshake"
 
 _RESETTING = {"ECONNRESET", "EPIPE", "ECONNABORTED", "ENOTCONN"}
+#: What this process or machine has run out of: descriptors, buffers, memory, and local ports (connect(2)).
+_SHORTAGE = {"EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"}
+_NO_PORT = {"EADDRNOTAVAIL"}
 
 
 @frozen(kw_only=True)
@@ -47,6 +50,7 @@ _SENTENCES = {
     Failure.TOO_LARGE: "head of the answer of {server} is too large",
     Failure.FORBIDDEN_ADDRESS: "forbidden address of {host}",
     Failure.FORBIDDEN_PORT: "forbidden port {server}",
+    Failure.LOCAL_SHORTAGE: "this machine has no resources left to ask {server}",
 }
 
 
@@ -67,11 +71,17 @@ def describe(fault: Fault, target: Target, seconds: float) -> str:
 def of_os_error(error: OSError, where: str) -> Fault:
     """A connection that the system or the other side ended. `where`: the phase, such as "connecting".
 
-    What is not about the server at all (no descriptors left, no permission) counts as unreachable, which condemns
-    no link.
+    Where this machine has run out of something before the request was sent, that says nothing of the server; after it
+    was sent, the connection counts as broken off. Anything else that is not about the server (no permission) counts as
+    unreachable, which condemns no link.
     """
     names = _error_names(error)
     detail = error.strerror or str(error)
+    # Without IPv6 on this machine an IPv6 address gives EADDRNOTAVAIL too: `open_socket` tells which it was.
+    if names & _SHORTAGE or names == _NO_PORT:
+        if where in (CONNECTING, HANDSHAKE):
+            return Fault(failure=Failure.LOCAL_SHORTAGE, detail=detail)
+        return Fault(failure=Failure.RESET, detail=detail)
     if "ECONNREFUSED" in names:
         return Fault(failure=Failure.REFUSED)
     if names & _RESETTING or isinstance(error, ConnectionError):
@@ -91,6 +101,8 @@ def _error_names(error: OSError) -> set[str]:
 
 def of_lookup_error(error: OSError) -> Fault:
     """getaddrinfo's errors: only "there is no such name" and "it has no address" speak of the name."""
+    if _error_names(error) & _SHORTAGE and not isinstance(error, socket.gaierror):
+        return Fault(failure=Failure.LOCAL_SHORTAGE, detail=error.strerror or str(error))
     nothing = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_ADDRFAMILY}
     if isinstance(error, socket.gaierror) and error.errno in nothing:
         return Fault(failure=Failure.DNS_NOT_FOUND)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import resource
 import time
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -21,8 +20,11 @@ from scrapy.http import Response
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.config import read_config
+from linkcrawl.errors import ConfigError
+from linkcrawl.network import descriptors
 from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
 from linkcrawl.network.connection import Connection, open_socket, start
+from linkcrawl.network.deadline import Deadline, StandstillMonitor
 from linkcrawl.network.fault import Fault, describe
 from linkcrawl.network.guard import Address
 from linkcrawl.network.headers import scrapy_headers
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 # A host answers from the same address again and again.
 _ip_address = lru_cache(maxsize=10_000)(ipaddress.ip_address)
 
+#: Seconds until a connection is tried once more that this machine lacked the resources for.
+AGAIN = 0.2
+
 
 class RequestFailed(DownloadFailedError):
     """No answer came. `failure` is its class, `error` one line for people, `ip` the address that was tried."""
@@ -53,12 +58,14 @@ class RequestFailed(DownloadFailedError):
 @define
 class _RequestTrace:
     """How far a request has got. `phase`: what a time limit would cut short. `since`: steady seconds when it began to
-    connect, or to send on a kept connection; None before. `ip`: the address that was tried last."""
+    connect, or to send on a kept connection; None before. `ip`: the address that was tried last. `stood_still`: seconds
+    that our own process stood still meanwhile."""
 
     target: Target | None = None
     phase: Failure = Failure.TIMEOUT_CONNECT
     since: float | None = None
     ip: str | None = None
+    stood_still: float = 0.0
 
 
 class CheckDownloadHandler:
@@ -66,7 +73,8 @@ class CheckDownloadHandler:
 
     What it is told of a request, and what it leaves, is a network.transport.Transport; `outcome` is always left.
     `request.meta["download_timeout"]` (seconds) stands in place of LINKCRAWL_TIMEOUT: it counts from connecting, a DNS
-    lookup has its own limit. Raises RequestFailed where no answer came.
+    lookup has its own limit, and a standstill of our own process is added to it. Over such a standstill nobody can say
+    how long an answer took: `duration_ms` is None. Raises RequestFailed where no answer came.
     """
 
     lazy = False
@@ -76,7 +84,8 @@ class CheckDownloadHandler:
         self._timeout = config.timeout
         self._resolver = resolver_of(crawler, config.allowed_networks)
         self._ca_bundle = config.ca_bundle
-        self._pool = Pool(limit=_idle_limit(config.concurrent_requests))
+        self._pool = Pool(limit=descriptors.shares_now(config.concurrent_requests).idle)
+        self._standstills = StandstillMonitor()
         # One reading of the wall clock: a clock that is set back must not make an answer older than its request.
         self._epoch = time.time() - time.monotonic()
 
@@ -93,14 +102,22 @@ class CheckDownloadHandler:
     async def download_request(self, request: Request) -> Response:
         trace, context = _RequestTrace(), transport_of(request)
         began = time.monotonic()
-        result = await self._ask(request, context, trace)
+        try:
+            result = await self._ask(request, context, trace)
+        except MemoryError:
+            result = Fault(failure=Failure.LOCAL_SHORTAGE, detail="out of memory")
         sent = trace.since or began
         seconds = time.monotonic() - sent
         request.meta["download_latency"] = seconds
         if isinstance(result, Fault):
             raise self._failed(context, trace, result, sent, seconds)
         context.outcome = answered(
-            result.head.headers, status=result.head.status, ip=trace.ip, sent_at=self._epoch + sent, seconds=seconds
+            result.head.headers,
+            status=result.head.status,
+            ip=trace.ip,
+            sent_at=self._epoch + sent,
+            seconds=seconds,
+            timed=not trace.stood_still,
         )
         return Response(
             request.url,
@@ -147,9 +164,10 @@ class CheckDownloadHandler:
             return addresses
         trace.since = time.monotonic()
         context.on_sent()
+        limit = Deadline(self._standstills, seconds)
         try:
-            async with asyncio.timeout(seconds) as context.deadline:
-                connection = kept or await self._connect(target, addresses, seconds, trace)
+            async with limit as context.deadline:
+                connection = kept or await self._connect_with_room(target, addresses, trace)
                 if isinstance(connection, Fault):
                     return connection
                 trace.phase, trace.ip = Failure.TIMEOUT_ANSWER, connection.ip
@@ -159,6 +177,8 @@ class CheckDownloadHandler:
                 result = await connection.ask(payload, reader)
         except TimeoutError:
             return Fault(failure=trace.phase)
+        finally:
+            trace.stood_still = limit.stood_still
         if kept and _is_stale_reply(result):
             # It says nothing of this request. A broken connection does, and is what the check asks again after.
             connection.abort()
@@ -168,9 +188,18 @@ class CheckDownloadHandler:
             self._pool.put(server, connection)
         return result
 
-    async def _connect(
-        self, target: Target, addresses: Sequence[Address], seconds: float, trace: _RequestTrace
+    async def _connect_with_room(
+        self, target: Target, addresses: Sequence[Address], trace: _RequestTrace
     ) -> Connection | Fault:
+        """Where this machine lacks descriptors idle connections give theirs, and it is tried once more."""
+        connection = await self._connect(target, addresses, trace)
+        if isinstance(connection, Fault) and connection.failure is Failure.LOCAL_SHORTAGE:
+            self._pool.close()
+            await asyncio.sleep(AGAIN)
+            connection = await self._connect(target, addresses, trace)
+        return connection
+
+    async def _connect(self, target: Target, addresses: Sequence[Address], trace: _RequestTrace) -> Connection | Fault:
         trace.ip = str(addresses[0])
         opened = await open_socket(addresses, target.port)
         if isinstance(opened, Fault):
@@ -179,16 +208,26 @@ class CheckDownloadHandler:
         if target.scheme == "http":
             return await start(sock, trace.ip)
         trace.phase = Failure.TIMEOUT_TLS
-        return await start(sock, trace.ip, self._tls, host=target.hostname, seconds=seconds)
+        try:
+            tls = self._tls
+        except ConfigError as error:  # it could be read when the crawl began
+            sock.close()
+            return Fault(failure=Failure.LOCAL_SHORTAGE, detail=str(error))
+        started = await start(sock, trace.ip, tls, host=target.hostname)
+        # OpenSSL reads the system's authorities when it needs them, and doesn't trust those that it can't read.
+        if isinstance(started, Fault) and started.failure is Failure.TLS_UNTRUSTED and descriptors.are_short():
+            return Fault(failure=Failure.LOCAL_SHORTAGE, detail=started.detail)
+        return started
 
     def _failed(
         self, context: Transport, trace: _RequestTrace, fault: Fault, sent: float, seconds: float
     ) -> RequestFailed:
-        error = describe(fault, trace.target, seconds) if trace.target else fault.detail
+        waited = max(seconds - trace.stood_still, 0.0)
+        error = describe(fault, trace.target, waited) if trace.target else fault.detail
         context.outcome = Outcome(
             sent_at=self._epoch + sent,
             ended_at=self._epoch + sent + seconds,
-            duration_ms=None if trace.since is None else round(seconds * 1000),
+            duration_ms=None if trace.since is None or trace.stood_still else round(seconds * 1000),
             ip=trace.ip,
             failure=fault.failure,
             error=error,
@@ -200,10 +239,3 @@ def _is_stale_reply(result: ReceivedAnswer | Fault) -> bool:
     """Did this come on a kept connection because of what was before? Bytes of an earlier answer that crossed the
     request, or the server's notice that the connection was idle for too long (408: RFC 9110, 15.5.9)."""
     return result.failure is Failure.PROTOCOL if isinstance(result, Fault) else result.head.status == 408
-
-
-def _idle_limit(concurrent_requests: int) -> int:
-    """Idle connections that there are file descriptors for, half of the spare ones for each of http and https."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    descriptors = 2**20 if soft == resource.RLIM_INFINITY else soft
-    return min(max((descriptors - concurrent_requests) // 4, 32), 4096)

@@ -13,9 +13,16 @@ _SINGLE = frozenset({"content-type", "date", "etag", "last-modified", "location"
 
 
 def answered(
-    fields: Iterable[tuple[str, str]], *, status: int, ip: str | None, sent_at: float, seconds: float
+    fields: Iterable[tuple[str, str]],
+    *,
+    status: int,
+    ip: str | None,
+    sent_at: float,
+    seconds: float,
+    timed: bool = True,
 ) -> Outcome:
-    """An answer's outcome. `fields`: lower-case names and clean values; `seconds`: from `sent_at` to the answer."""
+    """An answer's outcome. `fields`: lower-case names and clean values; `seconds`: from `sent_at` to the answer, or to
+    when we could read it where that is much later (`timed` is False)."""
     values: dict[str, list[str]] = {}
     cookies: list[str] = []
     for name, value in fields:
@@ -28,7 +35,7 @@ def answered(
     return Outcome(
         sent_at=sent_at,
         ended_at=sent_at + seconds,
-        duration_ms=round(seconds * 1000),
+        duration_ms=round(seconds * 1000) if timed else None,
         ip=ip,
         status=status,
         headers={name: lines[0] if len(lines) == 1 else ", ".join(lines) for name, lines in values.items()},

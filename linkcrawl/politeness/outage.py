@@ -12,7 +12,7 @@ SILENT_GATES = 8
 #: What requests end in when our own network, resolver or route is gone.
 SILENCE = frozenset({Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT})
 #: Ends that say nothing either way: nothing was sent.
-UNSENT = frozenset({Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT})
+UNSENT = frozenset({Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT, Failure.LOCAL_SHORTAGE})
 
 
 @frozen(kw_only=True)

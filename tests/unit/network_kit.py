@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,6 +19,17 @@ from linkcrawl.check.outcome import Outcome
 from linkcrawl.network.handler import CheckDownloadHandler, RequestFailed
 from linkcrawl.network.transport import CONTEXT, Transport
 from linkcrawl.urls import Target
+
+
+def everywhere(*addresses: str) -> Callable[[str], list[str]]:
+    """A DNS in which every name that can exist has these addresses."""
+
+    def lookup(host: str) -> list[str]:
+        if host.endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return list(addresses)
+
+    return lookup
 
 
 class Peer:

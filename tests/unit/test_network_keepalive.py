@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from network_kit import always, answers, ask, handler, serve
+from network_kit import always, answers, ask, everywhere, handler, serve
 
 from linkcrawl.check.outcome import Failure
 
@@ -121,7 +121,7 @@ def test_many_hosts_hold_a_bounded_number_of_connections():
     async def run():
         async with serve(always(EMPTY)) as peer, handler() as made:
             made._pool._limit = 3
-            made._resolver._lookup = lambda host: ["127.0.0.1"]
+            made._resolver._lookup = everywhere("127.0.0.1")
             for number in range(8):
                 _, outcome = await ask(made, f"http://h{number}.example:{peer.port}/")
                 assert outcome.status == 200

@@ -1,7 +1,11 @@
 """Names into addresses: kept, shared, judged, and classified where there are none."""
 
 import asyncio
+import errno
+import os
 import socket
+import subprocess
+import sys
 import threading
 from ipaddress import ip_address, ip_network
 
@@ -9,20 +13,25 @@ import pytest
 
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.fault import Fault
-from linkcrawl.network.resolver import Resolver
+from linkcrawl.network.resolver import PAUSES, TROUBLE_KEPT, Resolver, _names_of_hosts_file, absolute, be_patient
 
 PUBLIC, OTHER, PRIVATE, PUBLIC6 = "8.8.8.8", "9.9.9.9", "10.0.0.1", "2606:4700::1111"
 
 
 class Names:
-    """Stands for DNS: what each name answers, and how often it was asked."""
+    """Stands for DNS: what each name answers (a list of answers: one after the other), and how often it was asked.
+    Nothing else exists."""
 
     def __init__(self, **answers):
-        self.answers, self.asked = answers, []
+        self.answers, self.asked, self.tests = answers, [], 0
 
     def __call__(self, host):
-        self.asked.append(host)
-        answer = self.answers[host]
+        if host.endswith(".invalid"):
+            self.tests += 1
+            host = "invalid"
+        else:
+            self.asked.append(host)
+        answer = self.answers.get(host, socket.gaierror(socket.EAI_NONAME, "Name or service not known"))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -36,7 +45,7 @@ class Clock:
 
 
 async def resolved(lookup, *hosts, **options):
-    resolver = Resolver(lookup=lookup, **options)
+    resolver = Resolver(lookup=lookup, **{"pauses": (), **options})
     try:
         return [await resolver.resolve(host) for host in hosts]
     finally:
@@ -60,7 +69,9 @@ async def resolved(lookup, *hosts, **options):
         (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), Failure.DNS_TROUBLE),
         (socket.gaierror(socket.EAI_FAIL, "Non-recoverable"), Failure.DNS_TROUBLE),
         (socket.gaierror(socket.EAI_SYSTEM, "System error"), Failure.DNS_TROUBLE),
-        (OSError(24, "Too many open files"), Failure.DNS_TROUBLE),
+        (OSError(errno.EMFILE, "Too many open files"), Failure.LOCAL_SHORTAGE),
+        (OSError(errno.ENFILE, "Too many open files in system"), Failure.LOCAL_SHORTAGE),
+        (OSError(errno.ECONNREFUSED, "Connection refused"), Failure.DNS_TROUBLE),
         (UnicodeError("label empty or too long"), Failure.DNS_NOT_FOUND),
     ],
 )
@@ -117,14 +128,14 @@ def test_impossible_names_do_not_exist(host):
         ([PUBLIC], 300),
         ([PRIVATE], 60),
         (socket.gaierror(socket.EAI_NONAME, ""), 60),
-        (socket.gaierror(socket.EAI_AGAIN, ""), 0),
+        (socket.gaierror(socket.EAI_AGAIN, ""), TROUBLE_KEPT),
     ],
 )
 def test_answers_are_kept_for_their_time(found, kept_for):
     clock, names = Clock(), Names(host=found)
 
     async def run():
-        resolver = Resolver(lookup=names, clock=clock)
+        resolver = Resolver(lookup=names, clock=clock, pauses=())
         await resolver.resolve("host")
         clock.now += kept_for - 0.1
         await resolver.resolve("host")
@@ -134,9 +145,8 @@ def test_answers_are_kept_for_their_time(found, kept_for):
         resolver.close()
         return before
 
-    before = asyncio.run(run())
-    assert before == (1 if kept_for else 2)
-    assert len(names.asked) == before + 1
+    assert asyncio.run(run()) == 1
+    assert len(names.asked) == 2
 
 
 def test_a_changed_answer_is_seen_after_its_time():
@@ -196,7 +206,7 @@ def test_a_slow_lookup_is_trouble_and_is_joined_later():
         return [PUBLIC]
 
     async def run():
-        resolver = Resolver(lookup=lookup, timeout=0.05)
+        resolver = Resolver(lookup=lookup, timeout=0.05, pauses=(), trouble_ttl=0)
         late = await resolver.resolve("host")
         release.set()
         for _ in range(200):
@@ -210,3 +220,153 @@ def test_a_slow_lookup_is_trouble_and_is_joined_later():
     assert late.failure is Failure.DNS_TROUBLE
     assert answer == (ip_address(PUBLIC),)
     assert asked == ["host"]
+
+
+TROUBLE = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+@pytest.mark.parametrize("troubles", [1, 2])
+def test_a_resolver_that_blinks_is_asked_again(troubles):
+    """`troubles`: answers in a row that say nothing of the name."""
+    asked = []
+
+    def lookup(host):
+        asked.append(host)
+        if len(asked) <= troubles:
+            raise TROUBLE
+        return [PUBLIC]
+
+    (got,) = asyncio.run(resolved(lookup, "host", pauses=(0.0, 0.0)))
+    assert got == (ip_address(PUBLIC),)
+    assert len(asked) == troubles + 1
+
+
+def test_trouble_is_said_after_the_last_question_only_and_a_dead_name_at_once():
+    names = Names(host=TROUBLE)
+    got, dead = asyncio.run(resolved(names, "host", "dead", pauses=(0.0, 0.0)))
+    assert got.failure is Failure.DNS_TROUBLE
+    assert dead.failure is Failure.DNS_NOT_FOUND
+    assert names.asked == ["host"] * 3 + ["dead"]
+    assert sum(PAUSES) >= 5  # a resolver that is started anew takes seconds
+
+
+def test_waiting_for_a_turn_is_on_nobodys_account():
+    """2,000 names at a resolver that takes its time: none is trouble because others were asked before it."""
+    most = [0, 0]
+    lock = threading.Lock()
+
+    def lookup(host):
+        with lock:
+            most[0] += 1
+            most[1] = max(most)
+        threading.Event().wait(0.02)
+        with lock:
+            most[0] -= 1
+        return [f"8.8.4.{host.partition('.')[0][1:]}"]
+
+    async def run():
+        resolver = Resolver(lookup=lookup, lookups=4, timeout=0.5, pauses=())
+        answers = await asyncio.gather(*(resolver.resolve(f"h{number}.example") for number in range(200)))
+        resolver.close()
+        return answers
+
+    answers = asyncio.run(run())  # it takes a second in all
+    assert [answer for answer in answers if isinstance(answer, Fault)] == []
+    assert most[1] <= 4
+
+
+def test_names_are_absolute():
+    assert absolute("www.example.org") == "www.example.org."
+    assert absolute("www.example.org.") == "www.example.org."
+    assert absolute("single") == "single."
+    assert absolute("127.1") == "127.1"  # no name: an address as inet_aton(3) reads it
+    assert absolute("localhost") == "localhost"
+
+
+def test_names_of_the_hosts_file_are_read_anew_when_it_changes(tmp_path):
+    file = tmp_path / "hosts"
+    assert _names_of_hosts_file(file) == set()
+    file.write_text("127.0.0.1 localhost\n# 10.0.0.1 no\n10.0.0.2\tIntranet.example intranet # and more\n")
+    assert _names_of_hosts_file(file) == {"localhost", "intranet.example", "intranet"}
+    file.write_text("::1 other\n")
+    os.utime(file, ns=(1, 1))
+    assert _names_of_hosts_file(file) == {"other"}
+
+
+def test_search_domains_are_not_asked():
+    """A process whose search domain answers every name: a dead name stays dead. LOCALDOMAIN stands for resolv.conf."""
+    code = (
+        "import socket\n"
+        "asked = []\n"
+        "socket.getaddrinfo = lambda host, *a, **k: asked.append(host) or []\n"
+        "from linkcrawl.network.resolver import system_lookup\n"
+        "system_lookup('dead.example.org')\n"
+        "assert asked == ['dead.example.org.'], asked"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_system_is_told_to_wait_unless_the_operator_says_otherwise(monkeypatch):
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    be_patient()
+    assert os.environ["RES_OPTIONS"] == "timeout:5 attempts:2"
+    monkeypatch.setenv("RES_OPTIONS", "timeout:1")
+    be_patient()
+    assert os.environ["RES_OPTIONS"] == "timeout:1"
+
+
+PORTAL = "10.9.9.9"
+
+
+def test_a_portal_that_answers_every_name_is_noticed(caplog):
+    names = Names(**{f"www.h{number}.org": [PORTAL] for number in range(5)}, invalid=[PORTAL])
+    hosts = [f"www.h{number}.org" for number in range(5)]
+    first, *others = asyncio.run(resolved(names, *hosts, exempt=[ip_network("10.0.0.0/8")]))
+    assert first == (ip_address(PORTAL),)  # nothing to be seen yet
+    assert {answer.failure for answer in others} == {Failure.DNS_TROUBLE}
+    assert len([line for line in caplog.messages if "resolver lies" in line]) == 1
+
+
+def test_what_was_believed_of_a_portal_is_forgotten():
+    names = Names(**{"a.org": [PORTAL], "b.org": [PORTAL]}, invalid=[PORTAL])
+    *_, again = asyncio.run(resolved(names, "a.org", "b.org", "a.org"))
+    assert again.failure is Failure.DNS_TROUBLE
+
+
+def test_a_portal_at_a_private_address_is_no_verdict_on_names():
+    names = Names(**{"a.org": [PORTAL], "b.org": [PORTAL]}, invalid=[PORTAL])
+    _, second = asyncio.run(resolved(names, "a.org", "b.org"))
+    assert second.failure is Failure.DNS_TROUBLE
+
+
+def test_a_provider_that_leads_dead_names_to_its_search_page_spoils_those_only():
+    names = Names(**{"dead.org": [OTHER], "gone.net": [OTHER], "good.com": [PUBLIC]}, invalid=[OTHER])
+    _, gone, good = asyncio.run(resolved(names, "dead.org", "gone.net", "good.com"))
+    assert gone.failure is Failure.DNS_TROUBLE
+    assert good == (ip_address(PUBLIC),)
+
+
+def test_a_resolver_that_stops_lying_is_believed_again(caplog):
+    clock = Clock()
+    names = Names(**{"a.org": [PORTAL], "b.org": [PORTAL]}, invalid=[PORTAL])
+
+    async def run():
+        resolver = Resolver(lookup=names, clock=clock, pauses=(), exempt=[ip_network("10.0.0.0/8")])
+        for host in ("a.org", "b.org"):
+            await resolver.resolve(host)
+        names.answers = {"a.org": [PUBLIC], "b.org": [PORTAL]}
+        clock.now += 11
+        answers = [await resolver.resolve(host) for host in ("a.org", "b.org")]
+        resolver.close()
+        return answers
+
+    assert asyncio.run(run()) == [(ip_address(PUBLIC),), (ip_address(PORTAL),)]
+    assert any("says again" in line for line in caplog.messages)
+
+
+def test_hosts_that_share_a_server_are_no_lie_and_cost_few_questions():
+    hosts = [f"www.h{number}.org" for number in range(50)]
+    names = Names(**{host: [PUBLIC] for host in hosts})
+    answers = asyncio.run(resolved(names, *hosts, clock=Clock()))
+    assert set(answers) == {(ip_address(PUBLIC),)}
+    assert names.tests == 1  # in ten seconds
