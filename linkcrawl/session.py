@@ -18,6 +18,8 @@ from linkcrawl.check.recheck import Intervals
 from linkcrawl.config import LOCAL, Config, read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.ingest.ingest import check_sources
+from linkcrawl.network.descriptors import raise_limit
+from linkcrawl.network.resolver import be_patient
 from linkcrawl.network.tls import client_context
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import PolicyFile
@@ -118,6 +120,8 @@ class Session:
         """Judge the configuration, open the store and take it. Raises ConfigError or StoreError, each one line."""
         config = read_config(settings)
         refuse_listed(config.product, config.contact)
+        raise_limit()
+        be_patient()
         client_context(config.ca_bundle)  # a bundle that can't be used must be told before anything is sent
         arguments = Arguments.parse(given)
         policy_file = PolicyFile(config.policies) if config.policies else None

@@ -41,6 +41,9 @@ class Failure(StrEnum):
         return self.value.startswith("tls_")
 
 
+#: Failures of our own: such a request is sent again, and its check goes on as if it hadn't been.
+UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE})
+
 TIMEOUTS = frozenset({Failure.TIMEOUT_CONNECT, Failure.TIMEOUT_TLS, Failure.TIMEOUT_ANSWER})
 
 

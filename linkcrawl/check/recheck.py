@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from linkcrawl.check.outcome import Failure
+from linkcrawl.check.outcome import UNJUDGED, Failure
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.verdict import judge, reason_of_failure
 from linkcrawl.items import Category, LinkState
@@ -22,7 +22,7 @@ DAY = 24 * HOUR
 #: Reasons of checks without an answer that don't condemn a link by themselves; a host's long silence does.
 SILENCE = frozenset(
     reason
-    for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - {Failure.LOCAL_SHORTAGE}))
+    for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - UNJUDGED))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 

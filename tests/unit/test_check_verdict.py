@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkcrawl.check.outcome import Failure
+from linkcrawl.check.outcome import UNJUDGED, Failure
 from linkcrawl.check.procedure import DENIALS
 from linkcrawl.check.verdict import HTTP, REASONS, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.items import Category
@@ -21,8 +21,14 @@ def test_every_status_has_a_verdict(headers: dict[str, str]) -> None:
 
 
 def test_every_failure_and_every_bar_has_a_verdict() -> None:
-    for reason in [*map(reason_of_failure, Failure), *DENIALS]:
+    for reason in [*map(reason_of_failure, set(Failure) - UNJUDGED), *DENIALS]:
         assert judge(reason).category is not Category.OK
+
+
+def test_what_is_our_own_fault_can_not_be_judged() -> None:
+    for failure in UNJUDGED:
+        with pytest.raises(ValueError, match="no reason"):
+            judge(reason_of_failure(failure))
 
 
 def test_only_these_reasons_condemn_a_link() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import resource
 import socket
 import ssl
@@ -9,6 +10,7 @@ import ssl
 import pytest
 from network_kit import always, ask, everywhere, handler, serve
 
+from linkcrawl import settings
 from linkcrawl.check.outcome import Failure
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.downloader import RECOVER, ConcurrencyLimit
@@ -17,7 +19,8 @@ from linkcrawl.network import connection, descriptors
 from linkcrawl.network.connection import HANDSHAKE, WITHIN_HEAD
 from linkcrawl.network.descriptors import LEAST, PER_LOOKUP, SPARE, limit, raise_limit, shares
 from linkcrawl.network.fault import CONNECTING, of_os_error
-from linkcrawl.network.resolver import Resolver
+from linkcrawl.network.resolver import PATIENT, Resolver
+from linkcrawl.session import Session
 from tests.unit.frontier_kit import request_to
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -185,3 +188,18 @@ def test_a_request_that_was_not_sent_begins_anew():
     again = context_of(anew(request))
     assert (again.target, again.starts_limits, again.lease_epoch, again.body_limit) == (context.target, True, 3, 7)
     assert (again.gate, again.cleared, again.outcome) == ("", False, None)
+
+
+def test_a_crawl_raises_the_limit_and_has_the_resolver_wait(tmp_path, monkeypatch):
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    raised = []
+    monkeypatch.setattr("linkcrawl.session.raise_limit", lambda: raised.append(True))
+    told = {name: value for name, value in vars(settings).items() if name.isupper()}
+    told |= {
+        "LINKCRAWL_CONTACT": "ops@example.org",
+        "LINKCRAWL_AUDIT": "",
+        "LINKCRAWL_STORE": f"sqlite:///{tmp_path}/s.db",
+    }
+    Session.open(told, {}).worker.close()
+    assert raised == [True]
+    assert os.environ["RES_OPTIONS"] == PATIENT
