@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkcrawl.check.fields import bare_mime
+from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.procedure import Done, Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
 from linkcrawl.check.verdict import VERDICT_VERSION
@@ -34,17 +34,6 @@ def conclude(
     return Finished(record=record, state=planned.state, of=link)
 
 
-def mime_matches(expected: str | None, actual: str | None) -> bool | None:
-    """Whether a bare media type is the expected one, whatever its case and parameters; None when either is unknown.
-
-    `text/xml` and `application/xml` are one type (RFC 7303, 9.2). An expectation that is no media type is not met.
-    """
-    if expected is None or actual is None:
-        return None
-    bare = bare_mime(expected)
-    return bare is not None and _one_name(bare) == _one_name(actual)
-
-
 def recorded(
     link: DueLink, finding: Finding, planned: Planned, at: float, crawler: str, hops: tuple[Hop, ...] = ()
 ) -> Record:
@@ -72,9 +61,6 @@ def recorded(
         attempt=planned.attempt,
         next_check_at=planned.next_check_at,
         crawler=crawler,
+        wall=finding.wall,
         verdict_version=VERDICT_VERSION,
     )
-
-
-def _one_name(mime: str) -> str:
-    return "application/xml" if mime == "text/xml" else mime

@@ -32,3 +32,23 @@ def length(text: str) -> int | None:
     values = {part.strip() for part in text.split(",")}
     value = values.pop()
     return int(value) if not values and re.fullmatch(r"[0-9]{1,18}", value) else None
+
+
+def mime_matches(expected: str | None, actual: str | None) -> bool | None:
+    """Whether a bare media type is the expected one, whatever its case and parameters; None when either is unknown.
+
+    `text/xml` and `application/xml` are one type (RFC 7303, 9.2). An expectation that is no media type is not met.
+    """
+    if expected is None or actual is None:
+        return None
+    bare = bare_mime(expected)
+    return bare is not None and _one_name(bare) == _one_name(actual)
+
+
+def is_html(mime: str | None) -> bool:
+    """Whether a bare media type is that of a page for browsers."""
+    return mime in ("text/html", "application/xhtml+xml")
+
+
+def _one_name(mime: str) -> str:
+    return "application/xml" if mime == "text/xml" else mime

@@ -55,6 +55,7 @@ class Outcome:
     `set_cookie` holds each Set-Cookie line apart. Values are text; bytes that are not UTF-8 are read as Latin-1,
     control characters are replaced. `error`: one line for people, with host and phase; None for an answer.
     `sent_at`, `ended_at`: Unix seconds; `duration_ms` is measured on a steady clock, without politeness' waiting.
+    `page`: the first bytes of an HTML page, where NextRequest.page_limit asked for them; it is looked at and forgotten.
     """
 
     sent_at: float
@@ -66,3 +67,4 @@ class Outcome:
     set_cookie: tuple[str, ...] = ()
     failure: Failure | None = None
     error: str | None = None
+    page: bytes = b""

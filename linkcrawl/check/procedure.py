@@ -1,10 +1,11 @@
 """The procedure of a check: given what just happened, the next request (Next) or the end (Done).
 
-A check is one or two *chains* of requests. The first asks by HEAD and follows redirects. Where it ends in a way that
-HEAD may be to blame for, a second asks by GET, from the link's own URL again, so that its redirects, time and answer
-stand for themselves; the last chain decides, also where it fails otherwise than the first. A method is kept over all
-hops, 303 included. A broken connection gets one fresh try in a check. So a check makes at most
-2 * (max_redirects + 1) + 1 requests.
+A check is one or two *chains* of requests. The first asks by HEAD and follows redirects. HEAD alone never decides
+against a link: where its chain ends in a failure that HEAD may be to blame for, at a login, a home page, a "not found"
+page, another media type than the metadata's or a 202, a second chain asks by GET, from the link's own URL again, so
+that its redirects, time and answer stand for themselves; the last chain decides, also where it fails otherwise than the
+first. Nothing is asked after a wall (walls.py). A method is kept over all hops, 303 included. A broken connection gets
+one fresh try in a check. So a check makes at most 2 * (max_redirects + 1) + 1 requests.
 
 Everything here is a value. The caller sends `Next.request`, and hands what came of it to `answered`; where the request
 may not be sent at all, it says so to `denied`.
@@ -15,11 +16,12 @@ from __future__ import annotations
 from attrs import evolve, field, frozen
 
 from linkcrawl.check.cookies import Jar
-from linkcrawl.check.fields import bare_mime, length, redirect_target
+from linkcrawl.check.fields import bare_mime, is_html, length, mime_matches, redirect_target
+from linkcrawl.check.logins import leads_to_login
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.suspects import soft_redirect_reason
 from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
-from linkcrawl.check.walls import leads_to_login
+from linkcrawl.check.walls import BODY_LIMIT, Wall, wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.items import Category, Hop
 from linkcrawl.text import one_line
 from linkcrawl.urls import MAX_URL, Refused, Target, join, read
@@ -30,6 +32,9 @@ _ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 
 #: Failures that a server's handling of HEAD may cause; all others come before the server sees a method.
 _METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
+
+#: Doubts that a link may have and be Ok.
+_MILD = frozenset({"accepted", "media_type", "redirected_home", "soft_404", "domain_for_sale"})
 
 #: Ends of a chain that only redirects.
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
@@ -54,11 +59,14 @@ class Rules:
 
 @frozen(kw_only=True)
 class NextRequest:
-    """A request that the check wants sent. `cookie`: the value of its Cookie field, None for no such field."""
+    """A request that the check wants sent. `cookie`: the value of its Cookie field, None for no such field.
+    `page_limit`: bytes of the body that Outcome.page should hold where the answer is an HTML page; None: no body is
+    read."""
 
     method: str
     target: Target
     cookie: str | None = None
+    page_limit: int | None = None
 
 
 @frozen(kw_only=True)
@@ -84,17 +92,23 @@ class RequestChain:
 
 @frozen(kw_only=True)
 class Check:
-    """A check under way. `request`: the one whose outcome it waits for, None once the check is done. `retried`:
-    its fresh try is used up. `head_failed_at`: the host (key) where HEAD failed, set in the second chain."""
+    """A check under way. `expected_mime`: the media type that the metadata want, None for any. `request`: the one whose
+    outcome it waits for, None once the check is done. `retried`: its fresh try is used up.
+
+    Set in the second chain: `head_doubt`, what the first one ended in (a reason, or a word of _MILD), and
+    `head_doubted_at`, the host (key) where it did.
+    """
 
     url: str
     rules: Rules
+    expected_mime: str | None = None
     request: NextRequest | None = None
     start: Target | None = None
     hops: tuple[Hop, ...] = ()
     chain: RequestChain = field(factory=RequestChain)
     retried: bool = False
-    head_failed_at: str | None = None
+    head_doubt: str | None = None
+    head_doubted_at: str | None = None
 
     @property
     def chain_hops(self) -> tuple[Hop, ...]:
@@ -108,7 +122,8 @@ class Finding:
     `status`, `method`, `mime`, `content_length`: None where nothing was answered (asked). `final_url`: where the
     deciding answer came from, failed to come from, or was not allowed to be asked for; None for an unusable URL.
     `redirects`: followed by a request. `duration_ms`: sum over the deciding chain. `at`: Unix seconds of the deciding
-    moment; None where there was none. `error`: one line, None only with Ok.
+    moment; None where there was none. `error`: one line, None only with Ok. `wall`: the product behind a bot_challenge,
+    None where it can't be named (walls.WALLS).
     """
 
     verdict: Verdict
@@ -122,6 +137,7 @@ class Finding:
     content_length: int | None = None
     error: str | None = None
     at: float | None = None
+    wall: str | None = None
 
 
 @frozen(kw_only=True)
@@ -134,25 +150,25 @@ class Next:
 
 @frozen(kw_only=True)
 class Done:
-    """The check has ended. `head_useless`: True where GET succeeded after HEAD had failed at the link's own host,
-    None where nothing was learned of that host's HEAD."""
+    """The check has ended. `head_useless`: True where GET succeeded after HEAD had not at the link's own host, None
+    where nothing was learned of that host's HEAD."""
 
     check: Check
     finding: Finding
     head_useless: bool | None = None
 
 
-def begin(url: str, rules: Rules, *, method: str = "HEAD") -> Next | Done:
+def begin(url: str, rules: Rules, *, method: str = "HEAD", expected_mime: str | None = None) -> Next | Done:
     """The first request of a link's check; Done at once where there is nothing that could be requested.
 
-    `method`: "GET" where HEAD is known to lie; no HEAD is sent then.
+    `method`: "GET" where HEAD is known to lie; no HEAD is sent then. `expected_mime`: see Check.
     """
     target = read(url)
-    check = Check(url=url, rules=rules)
+    check = Check(url=url, rules=rules, expected_mime=expected_mime)
     if isinstance(target, Refused):
         finding = Finding(verdict=judge(target.reason), error=_error(target.error, target.reason))
         return Done(check=check, finding=finding)
-    return _send(evolve(check, start=target), NextRequest(method=method, target=target), RequestChain())
+    return _send(evolve(check, start=target), _request(check, method, target), RequestChain())
 
 
 def answered(check: Check, outcome: Outcome) -> Next | Done:
@@ -166,11 +182,13 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
         return _ended(check, request, outcome, reason_of_failure(outcome.failure), outcome.error)
     if outcome.status is None:
         raise ValueError(f"the outcome for {request.target.url} has neither a status nor a failure")
-    reason = reason_of_answer(outcome.status, outcome.headers)
-    location = redirect_target(outcome.headers)
-    if outcome.status in REDIRECTS and location and reason != "bot_challenge":
+    location = redirect_target(outcome.headers) if outcome.status in REDIRECTS else ""
+    wall = _wall(check, request, outcome, location)
+    if wall is not None:
+        return _ended(check, request, outcome, "bot_challenge", None, wall)
+    if location:
         return _redirected(check, request, outcome, location)
-    return _ended(check, request, outcome, reason, None)
+    return _ended(check, request, outcome, reason_of_answer(outcome.status, outcome.headers), None)
 
 
 def denied(check: Check, denial: Denial, at: float) -> Done:
@@ -211,6 +229,12 @@ def aborted(check: Check, error: str, at: float) -> Done:
     return Done(check=evolve(check, request=None), finding=finding)
 
 
+def _request(check: Check, method: str, target: Target, cookie: str | None = None) -> NextRequest:
+    wants_page = check.expected_mime is None or is_html(bare_mime(check.expected_mime))
+    limit = None if method == "HEAD" or wants_page else BODY_LIMIT
+    return NextRequest(method=method, target=target, cookie=cookie, page_limit=limit)
+
+
 def _send(check: Check, request: NextRequest, chain: RequestChain) -> Next:
     chain = evolve(chain, requests=(*chain.requests, request))
     return Next(check=evolve(check, request=request, chain=chain), request=request)
@@ -228,7 +252,7 @@ def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: 
         reason = "redirect_nowhere" if target.reason in _NOWHERE else target.reason
         return _ended(check, request, outcome, reason, f"redirected to what can't be followed: {target.error}")
     jar = check.chain.jar.take(outcome.set_cookie, request.target, outcome.ended_at)
-    follow = NextRequest(method=request.method, target=target, cookie=jar.header(target))
+    follow = _request(check, request.method, target, jar.header(target))
     limit = check.rules.max_redirects
     over = sum(hop.status is not None for hop in check.chain_hops) > limit
     known = any(sent.target.url == target.url for sent in check.chain.requests)
@@ -242,14 +266,33 @@ def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: 
     return _send(check, follow, evolve(check.chain, jar=jar))
 
 
-def _ended(check: Check, request: NextRequest, outcome: Outcome, reason: str, error: str | None) -> Next | Done:
+def _wall(check: Check, request: NextRequest, outcome: Outcome, location: str) -> Wall | None:
+    """The wall that an answer shows or leads to. `location`: where it redirects to, "" for nowhere.
+
+    A link that is itself the address of a challenge is judged like any other.
+    """
+    assert outcome.status is not None
+    wall = wall_of_answer(outcome, request.target.hostname) or (wall_of_page(outcome.page) if outcome.page else None)
+    if wall is not None or not location:
+        return wall
+    target = join(request.target.url, location)
+    if isinstance(target, Refused) or (check.start is not None and wall_of_redirect(check.start, outcome.status)):
+        return None
+    return wall_of_redirect(target, outcome.status)
+
+
+def _ended(
+    check: Check, request: NextRequest, outcome: Outcome, reason: str, error: str | None, wall: Wall | None = None
+) -> Next | Done:
     """A chain has ended: the second chain, or the finding."""
     start = check.start
-    if _login(check, outcome, reason):
+    login = _login(check, outcome, reason)
+    doubt = _doubt(check, request, outcome, reason, login)
+    if request.method == "HEAD" and start is not None and doubt is not None:
+        check = evolve(check, head_doubt=doubt, head_doubted_at=request.target.host)
+        return _send(check, _request(check, "GET", start), RequestChain(first=len(check.hops)))
+    if login:
         error, reason = _error(error, "login_redirect"), "login_redirect"
-    elif request.method == "HEAD" and start is not None and _head_may_be_to_blame(reason, outcome.failure):
-        check = evolve(check, head_failed_at=request.target.host)
-        return _send(check, NextRequest(method="GET", target=start), RequestChain(first=len(check.hops)))
     if reason == "ok":
         reason = soft_redirect_reason(check.chain.requests[0].target, request.target) or reason
     verdict = judge(reason)
@@ -265,14 +308,34 @@ def _ended(check: Check, request: NextRequest, outcome: Outcome, reason: str, er
         content_length=length(outcome.headers.get("content-length", "")),
         error=None if verdict.category is Category.OK else _error(error, reason),
         at=outcome.ended_at,
+        wall=wall.product if wall is not None and reason == "bot_challenge" else None,
     )
-    learned = verdict.category is Category.OK and start is not None and check.head_failed_at == start.host
+    better = verdict.category is Category.OK and (doubt is None or check.head_doubt not in _MILD)
+    learned = better and start is not None and check.head_doubted_at == start.host
     return Done(check=evolve(check, request=None), finding=finding, head_useless=learned or None)
 
 
+def _doubt(check: Check, request: NextRequest, outcome: Outcome, reason: str, login: bool) -> str | None:
+    """What speaks against the link at the end of a chain, and may do so by HEAD only.
+
+    None where nothing does, and where GET must not be tried: a server that says it is asked too often, a challenge (it
+    is not for us to pass), a failure before the server sees a method.
+    """
+    if reason in ("bot_challenge", "rate_limited"):
+        return None
+    if login:
+        return "login_redirect"
+    if reason != "ok":
+        return reason if _head_may_be_to_blame(reason, outcome.failure) else None
+    if outcome.status == 202:
+        return "accepted"
+    if mime_matches(check.expected_mime, bare_mime(outcome.headers.get("content-type", ""))) is False:
+        return "media_type"
+    return soft_redirect_reason(check.chain.requests[0].target, request.target)
+
+
 def _head_may_be_to_blame(reason: str, failure: Failure | None) -> bool:
-    """Whether GET may do better. Not asked again: a server that says it is asked too often, a challenge (it is not
-    for us to pass), a redirect to another protocol."""
+    """True where GET may do better than this failure; not where a redirect leads to another protocol."""
     if failure is not None:
         return failure in _METHOD_MATTERS
     return reason.startswith("http_") or reason == "redirect_nowhere" or reason in _CIRCLING

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.check.walls import is_challenge
 from linkcrawl.items import Category
 
 #: Of the table. It is in every record; 1 also stands for records from before it was noted.
@@ -148,12 +147,8 @@ def sentence(reason: str) -> str:
 
 
 def reason_of_answer(status: int, headers: Mapping[str, str]) -> str:
-    """The reason of an answer that is not followed any further. `headers` have lower-case names.
-
-    A challenge goes before everything else: front ends send it with 200, 202, 403, 405, 429 and 503.
-    """
-    if is_challenge(status, headers):
-        return "bot_challenge"
+    """The reason of an answer that is not followed any further and shows no wall (walls.py): front ends send those with
+    200, 202, 403, 405, 429 and 503, so they go before. `headers` have lower-case names."""
     if 200 <= status < 300 or status == 304:
         return "ok"
     if status in THROTTLED or (status == 503 and headers.get("retry-after", "").strip()):

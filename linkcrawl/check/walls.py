@@ -1,132 +1,626 @@
-"""Walls between a visitor and a resource: login pages and bot challenges, recognised by URLs and headers alone.
+"""Walls against robots: products that send a challenge or a refusal instead of the resource, and how each shows.
 
-A wall is named only where a specification or its vendor's documentation says how it looks. A word of LOGIN_SEGMENTS
-counts only as a whole path segment: `/blogin/`, `/catalogin` and `?q=login` are not login pages.
+WALLS is the one list; docs/reference/walls.md has it for people, and a test compares the two. A sign is listed only
+with a source: the product's own code or documentation, or a report that quotes the answer. What a product adds to
+ordinary answers too (`cf-ray`, `__cf_bm`, `visid_incap_…`, `_abck`, go-away's cookie with a page that it let pass) is
+no sign.
+
+A wall is judged by the head of an answer, by the target of a redirect before that is asked, and, where the metadata
+want another media type than HTML, by the first BODY_LIMIT bytes of the page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from enum import Enum
-from urllib.parse import parse_qsl
+from collections.abc import Iterator, Mapping, Sequence
 
+from attrs import field, frozen
+
+from linkcrawl.check.outcome import Outcome
 from linkcrawl.urls import Target
 
-#: Header -> values by which a front end says that it sent a challenge instead of the resource:
-#: Cloudflare "Detect a Challenge Page response"; AWS WAF "CAPTCHA and Challenge action behavior" (status 202 or 405).
-CHALLENGE_HEADERS: Mapping[str, frozenset[str]] = {
-    "cf-mitigated": frozenset({"challenge"}),
-    "x-amzn-waf-action": frozenset({"challenge", "captcha"}),
-}
+#: Bytes of an HTML page that are looked at for a challenge.
+BODY_LIMIT = 16 * 1024
 
-#: LinkedIn's answer to clients that it takes for robots.
-CHALLENGE_STATUS = 999
+#: Product of a sign that many products share: a challenge, behind which no product can be named.
+UNNAMED = ""
 
-#: Paths of identity providers, and of services that send visitors to one.
-_PROVIDER_PATHS = re.compile(
-    r"""/(
-      profile/(saml2|shibboleth|oidc)/                          # Shibboleth IdP: SAML 2.0, SAML 1, OpenID Connect
-    | profile/cas/login | cas/login                             # CAS protocol 3.0, 2.1
-    | shibboleth\.sso/(login|ds|wayf)                           # Shibboleth SP: starts a session, discovery
-    | adfs/(ls|oauth2)                                          # Microsoft AD FS
-    | realms/[^/]+/(protocol/(openid-connect|saml)|login-actions)   # Keycloak
-    | (openid-connect/auth | oauth2?/(v[\d.]+/)?authorize | oidc/authorize | connect/authorize)
-    | simplesaml/(saml2/idp/|module\.php/(core/(loginuserpass|as_login)|discopower|multiauth))   # SimpleSAMLphp
-    | (discojuice|wayf)                                         # choice of the home organisation
-    )(?:(?<=/)|(?=[/.])|$)""",
-    re.VERBOSE | re.IGNORECASE,
+#: A page with more visible characters is a page of its own, whatever captcha a form of it loads.
+_MOST_VISIBLE = 500
+
+#: Openings and closings of what a page does not show.
+_HIDDEN = (
+    ("<!--", "-->"),
+    ("<script", "</script"),
+    ("<style", "</style"),
+    ("<noscript", "</noscript"),
+    ("<template", "</template"),
+    ("<svg", "</svg"),
 )
 
-#: Last path segments of ordinary login pages, without extension, `-` and `_`.
-# fmt: off
-LOGIN_SEGMENTS = frozenset({
-    "login", "logon", "signin", "signon", "userlogin", "wplogin", "loginform", "loginpage", "loginuserpass",
-    "passwordlogin", "ldaplogin", "shibbolethlogin", "oidclogin",
-})
-# fmt: on
 
-#: First labels of host names that serve nothing but logins.
-LOGIN_LABELS = frozenset({"login", "signin", "idp", "sso", "wayf"})
-
-#: Query arguments that say where to go after the login, without `-`, `_` and `.`.
-# fmt: off
-RETURN_ARGUMENTS = frozenset({
-    "next", "return", "returnto", "returnurl", "returnuri", "service", "goto", "redirect", "redirectto", "redirecturl",
-    "redirecturi", "continue", "target", "camefrom", "destination", "dest", "back", "backurl", "url", "origin",
-    "referer", "referrer",
-})
-# fmt: on
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    return None if text is None else re.compile(text, re.IGNORECASE)
 
 
-class Login(Enum):
-    """How sure a URL says that a login is there: by a login protocol, or by a customary name."""
-
-    CERTAIN = "certain"
-    LIKELY = "likely"
+def _patterns(texts: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
+    return {name: re.compile(text, re.IGNORECASE) for name, text in texts.items()}
 
 
-def is_challenge(status: int, headers: Mapping[str, str]) -> bool:
-    """True where an answer is a bot challenge. `headers` have lower-case names. `cf-ray` alone says nothing: every
-    answer that came through Cloudflare has it."""
-    if status == CHALLENGE_STATUS:
-        return True
-    return any(headers.get(name, "").strip().lower() in values for name, values in CHALLENGE_HEADERS.items())
+@frozen(kw_only=True)
+class Sign:
+    """One way in which a wall shows. Everything that is given must hold.
 
-
-def login_of(target: Target) -> Login | None:
-    """How sure the URL is that of a login; None where nothing says so."""
-    arguments = {name.lower(): value for name, value in parse_qsl(target.query, keep_blank_values=True)}
-    if _PROVIDER_PATHS.search(target.path) or _is_login_request(arguments):
-        return Login.CERTAIN
-    segments = _segments(target.path)
-    if segments and segments[-1] in LOGIN_SEGMENTS:
-        return Login.LIKELY
-    returns = any(re.sub(r"[-_.]", "", name) in RETURN_ARGUMENTS for name in arguments)
-    if returns and not LOGIN_SEGMENTS.isdisjoint(segments):
-        return Login.LIKELY
-    return Login.LIKELY if target.hostname.partition(".")[0] in LOGIN_LABELS else None
-
-
-def leads_to_login(targets: Sequence[Target], status: int | None, *, circling: bool) -> bool:
-    """True where a chain of requests shows that its link needs a login.
-
-    `targets`: those of the chain in order, the link's own first and the one that it ended at last. `status`: the
-    last answer's, None where none came. `circling`: the chain was given up because it only redirected.
-
-    A link that is itself a login page is judged like any other. A passing visit to an identity provider that comes
-    back (a CAS gateway, passive SAML) is not a wall; an error at the provider, or going round by way of it, is. A
-    page that is only *named* like a login counts where it answers like one: a `/login` that is 404 is broken.
+    `about`: what shows, for people (Markdown). `source`: where that is documented. `statuses`: None for any. `fields`:
+    header names in lower case -> pattern of the whole value. `cookie`: pattern of a whole `name=value` of Set-Cookie,
+    which ends with `=` where the cookie is cleared. `host`: pattern of the whole name of the host that answered.
+    `target`: pattern that is searched for in `host/path?query` of a redirect's target.
+    `body`: texts that the page has, all of them. `bare`: the page says next to nothing else.
     """
-    start, end = targets[0], targets[-1]
-    if (start.url == end.url and not circling) or login_of(start):
+
+    about: str
+    source: str
+    statuses: frozenset[int] | None = None
+    fields: Mapping[str, re.Pattern[str]] = field(factory=dict, converter=_patterns)
+    cookie: re.Pattern[str] | None = field(default=None, converter=_pattern)
+    host: re.Pattern[str] | None = field(default=None, converter=_pattern)
+    target: re.Pattern[str] | None = field(default=None, converter=_pattern)
+    body: tuple[str, ...] = ()
+    bare: bool = False
+
+
+@frozen
+class Wall:
+    """A challenge or refusal that was recognised. `product`: its name in WALLS, None where it can't be named."""
+
+    product: str | None
+
+
+_REFUSALS = frozenset({401, 403, 429})
+_ANUBIS = "github.com/TecharoHQ/anubis at 2f45638"
+_GO_AWAY = "github.com/WeebDataHoarder/go-away at 95ac085"
+_CERBERUS = "github.com/sjtug/cerberus at b2b6820"
+_CHALLENGE_PAGE = "github.com/samvera-labs/bot_challenge_page at b52f795"
+_DETECTOR = "github.com/microlinkhq/is-antibot at eba53e7, src/providers.json"
+#: Seen in answers and addresses that public code and trackers quote, where the vendor documents nothing.
+_QUOTED = "answers quoted in public repositories"
+_NO_STORE = r"no-cache, no-store, must-revalidate"
+
+
+def _captcha(about: str, source: str, *hosts: str, paths: str = "", body: tuple[str, ...] = ()) -> tuple[Sign, ...]:
+    """The signs of a captcha service: redirects to its hosts (or to `paths` there), and a bare page with its script."""
+    names = "|".join(re.escape(host) for host in hosts)
+    redirect = Sign(about=about, source=source, target=rf"^([\w-]+\.)*({names})(:\d+)?/{paths}")
+    texts = " and ".join(f"`{text}`" for text in body)
+    pages = [Sign(about=f"bare page with {texts}", source=source, body=body, bare=True)] if body else []
+    return (redirect, *pages)
+
+
+#: Product -> its signs. Names are the contract's where it has one.
+WALLS: Mapping[str, tuple[Sign, ...]] = {
+    "anubis": (
+        Sign(
+            about="cookie `techaro.lol-anubis-cookie-verification…` is set",
+            source=f"{_ANUBIS}, lib/http.go RenderIndex; anubis.go at 6aa1753 for `…-cookie-test-…`",
+            cookie=r"techaro\.lol-anubis-cookie-(verification|test-if-you-block-this-anubis-wont-work)(-[0-9a-f]+)?=.+",
+        ),
+        Sign(
+            about="cookie `techaro.lol-anubis…` is cleared",
+            source=f"{_ANUBIS}, lib/anubis.go checkRules; anubis.go at 6156d3d for `within.website-x-cmd-anubis-auth`",
+            cookie=r"(techaro\.lol-anubis|within\.website-x-cmd-anubis)(-auth|-cookie-[a-z-]+)?(-for-[^=]+)?(-[0-9a-f]+)?=",
+        ),
+        Sign(
+            about="cookie `…-cookie-verification…` of another prefix is set to a UUID, `Cache-Control: no-store`",
+            source=f"{_ANUBIS}, cmd/anubis/main.go cookie-prefix",
+            fields={"cache-control": r".*\bno-store\b.*"},
+            cookie=r"[^=]+-cookie-verification(-[0-9a-f]+)?=[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        ),
+        Sign(
+            about="redirect to `…/.within.website/…`",
+            source=f"{_ANUBIS}, lib/http.go constructRedirectURL",
+            target=r"^[^?]*/\.within\.website/",
+        ),
+        Sign(about="page with `anubis_version`", source=f"{_ANUBIS}, web/index.templ", body=('id="anubis_version"',)),
+        Sign(about="page with `/.within.website/x/`", source=f"{_ANUBIS}, anubis.go", body=("/.within.website/x/",)),
+    ),
+    "cloudflare": (
+        Sign(
+            about="`cf-mitigated: challenge`",
+            source="developers.cloudflare.com, Detect a Challenge Page response",
+            fields={"cf-mitigated": "challenge"},
+        ),
+        Sign(
+            about="redirect to `/cdn-cgi/challenge-platform/` or `/cdn-cgi/l/chk_…`, or with `__cf_chl_…=`",
+            source="developers.cloudflare.com, Cloudflare /cdn-cgi/ endpoint; " + _QUOTED,
+            target=r"^[^/]*/cdn-cgi/(challenge-platform/|l/chk_)|[?&]__cf_chl_\w+=",
+        ),
+        Sign(about="page with `_cf_chl_opt`", source=_DETECTOR, body=("_cf_chl_opt",)),
+    ),
+    "turnstile": (
+        Sign(
+            about="`Link` preloads `challenges.cloudflare.com/turnstile`, status from 400 on",
+            source=f"{_CHALLENGE_PAGE}, guard_action.rb",
+            statuses=frozenset(range(400, 600)),
+            fields={"link": r".*<https://challenges\.cloudflare\.com/turnstile/[^>]*>[^<]*\brel=\"?preload.*"},
+        ),
+        *_captcha(
+            "redirect to `challenges.cloudflare.com`",
+            _DETECTOR,
+            "challenges.cloudflare.com",
+            body=("challenges.cloudflare.com/turnstile",),
+        ),
+    ),
+    "bot-challenge-page": (
+        Sign(
+            about="307 to `/challenge?dest=…`",
+            source=f"{_CHALLENGE_PAGE}, guard_action.rb, install_generator.rb",
+            statuses=frozenset({307}),
+            target=r"^[^?]*/challenge\?(.*&)?dest=",
+        ),
+        Sign(
+            about="page with `bot_challenge_page`",
+            source=f"{_CHALLENGE_PAGE}, challenge.html.erb",
+            body=('class="bot_challenge_page"',),
+        ),
+    ),
+    "captcha-protect": (
+        Sign(
+            about="redirect to `/challenge?destination=…` or `/…-challenge?destination=…`",
+            source="github.com/libops/captcha-protect, main_test.go; drupal.org/project/turnstile_protect",
+            target=r"^[^?]*/([\w-]+-)?challenge\?(.*&)?destination=",
+        ),
+    ),
+    "aws-waf": (
+        Sign(
+            about="`x-amzn-waf-action: challenge` or `captcha`",
+            source="docs.aws.amazon.com/waf, CAPTCHA and Challenge action behavior",
+            fields={"x-amzn-waf-action": "challenge|captcha"},
+        ),
+        *_captcha("redirect to `*.awswaf.com`", _DETECTOR, "awswaf.com", body=("window.gokuProps",)),
+    ),
+    "go-away": (
+        Sign(
+            about="418 and a cookie `.go-away-…`",
+            source=f"{_GO_AWAY}, utils/cookie.go, lib/settings/settings.go",
+            statuses=frozenset({418}),
+            cookie=r"\.go-away-[^=]*=.*",
+        ),
+        Sign(
+            about=f"a cookie `.go-away-…` and `Cache-Control: {_NO_STORE}`",
+            source=f"{_GO_AWAY}, lib/template.go ChallengePage (its status is the administrator's choice)",
+            fields={"cache-control": _NO_STORE},
+            cookie=r"\.go-away-[^=]*=.*",
+        ),
+        Sign(
+            about="418 and `Via: … go-away@…`",
+            source=f"{_GO_AWAY}, lib/challenge/data.go ResponseHeaders",
+            statuses=frozenset({418}),
+            fields={"via": r".*\bgo-away@.*"},
+        ),
+        Sign(
+            about=f"`Via: … go-away@…` and `Cache-Control: {_NO_STORE}`",
+            source=f"{_GO_AWAY}, lib/template.go ErrorPage",
+            fields={"via": r".*\bgo-away@.*", "cache-control": _NO_STORE},
+        ),
+        Sign(
+            about="redirect with `__goaway_challenge=` or another argument of that prefix",
+            source=f"{_GO_AWAY}, lib/challenge/helper.go",
+            target=r"[?&]__goaway_(challenge|token|id|redirect)=",
+        ),
+        Sign(about="page with `__goaway_`", source=f"{_GO_AWAY}, lib/challenge/script.mjs", body=("__goaway_",)),
+    ),
+    "cerberus": (
+        Sign(
+            about="`X-Cerberus-Status: CHALLENGE`, `BLOCKED` or `FAIL`",
+            source=f"{_CERBERUS}, core/config.go, directives/common.go",
+            fields={"x-cerberus-status": "challenge|blocked|fail"},
+        ),
+        Sign(
+            about="cookie `cerberus-auth` is cleared",
+            source=f"{_CERBERUS}, directives/middleware.go invokeAuth",
+            cookie=r"cerberus-auth=",
+        ),
+    ),
+    "vercel": (
+        Sign(
+            about="`X-Vercel-Mitigated: challenge`",
+            source="github.com/vercel/vercel/issues/13147",
+            fields={"x-vercel-mitigated": "challenge"},
+        ),
+        Sign(
+            about="`X-Vercel-Challenge-Token`, status 403 or 429",
+            source="github.com/mohamedhiba/smartmenu/issues/45, github.com/vercel-labs/vgpu/issues/228",
+            statuses=_REFUSALS,
+            fields={"x-vercel-challenge-token": ".+"},
+        ),
+        Sign(
+            about="redirect to `/.well-known/vercel/security/`",
+            source="github.com/vercel/vercel/issues/13147",
+            target=r"^[^/]*/\.well-known/vercel/security/",
+        ),
+        Sign(
+            about="page with `Vercel Security Checkpoint`",
+            source="github.com/vercel/vercel/issues/13147",
+            body=("Vercel Security Checkpoint",),
+        ),
+    ),
+    "datadome": (
+        Sign(
+            about="`X-DD-B` of 1 or more",
+            source="docs.datadome.co/reference/validate-request",
+            fields={"x-dd-b": r"[1-9][0-9]*"},
+        ),
+        Sign(
+            about="`X-DataDome-CID`, status 401, 403 or 429",
+            source=_DETECTOR,
+            statuses=_REFUSALS,
+            fields={"x-datadome-cid": ".+"},
+        ),
+        *_captcha("redirect to `*.captcha-delivery.com`", _DETECTOR, "captcha-delivery.com"),
+        Sign(about="page with `captcha-delivery.com`", source=_DETECTOR, body=("captcha-delivery.com",), bare=True),
+    ),
+    "human": (
+        Sign(
+            about="cookie `_pxhd`, status 403 or 429",
+            source=_DETECTOR,
+            statuses=_REFUSALS,
+            cookie=r"_pxhd=.+",
+        ),
+        *_captcha(
+            "redirect to `*.perimeterx.net`, `*.px-cdn.net` or `*.px-cloud.net`",
+            _DETECTOR,
+            "perimeterx.net",
+            "px-cdn.net",
+            "px-cloud.net",
+            body=("px-captcha",),
+        ),
+    ),
+    "imperva": (
+        Sign(
+            about="`X-Iinfo` with a block code, `B15(…)`",
+            source=_QUOTED,
+            fields={"x-iinfo": r".*\bB\d+\(\d+,.*"},
+        ),
+        Sign(
+            about="redirect to `/_Incapsula_Resource`",
+            source=_DETECTOR,
+            target=r"^[^/]*/_Incapsula_Resource\b",
+        ),
+        Sign(about="page with `Incapsula incident ID`", source=_DETECTOR, body=("Incapsula incident ID",)),
+        Sign(
+            about="bare page with `_Incapsula_Resource`",
+            source=_DETECTOR,
+            body=("_Incapsula_Resource",),
+            bare=True,
+        ),
+    ),
+    "akamai": (
+        Sign(
+            about="428 and a cookie `sec_cpt`",
+            source="docs.hypersolutions.co/akamai-web/handling-428-status-code-sec-cpt",
+            statuses=frozenset({428}),
+            cookie=r"sec_cpt=.*",
+        ),
+        Sign(
+            about="redirect to `/_sec/cp_challenge/`",
+            source="docs.hypersolutions.co/akamai-web/handling-428-status-code-sec-cpt",
+            target=r"^[^/]*/_sec/cp_challenge/",
+        ),
+        Sign(
+            about="page with `sec-if-cpt-container`",
+            source="docs.hypersolutions.co/akamai-web/handling-428-status-code-sec-cpt",
+            body=("sec-if-cpt-container",),
+        ),
+    ),
+    "f5": (
+        Sign(
+            about="page with `Request Rejected` and `support ID`",
+            source="github.com/datagouv/hydra/issues/460; github.com/Ekultek/WhatWaf/issues/1390",
+            body=("Request Rejected", "support ID"),
+        ),
+    ),
+    "sucuri": (
+        Sign(
+            about="`X-Sucuri-Block`",
+            source=_QUOTED,
+            fields={"x-sucuri-block": ".+"},
+        ),
+        Sign(about="page with `sucuri_cloudproxy_js`", source=_QUOTED, body=("sucuri_cloudproxy_js",)),
+        Sign(about="page with `Sucuri WebSite Firewall`", source=_DETECTOR, body=("Sucuri WebSite Firewall",)),
+    ),
+    "siteground": (
+        Sign(
+            about="`SG-Captcha: challenge`",
+            source=_QUOTED,
+            fields={"sg-captcha": "challenge"},
+        ),
+        Sign(
+            about="redirect to `/.well-known/sgcaptcha/` or `/.well-known/captcha/`",
+            source=_QUOTED,
+            target=r"^[^/]*/\.well-known/(sg)?captcha/",
+        ),
+        Sign(
+            about="page with `/.well-known/sgcaptcha/`",
+            source=_QUOTED,
+            body=("/.well-known/sgcaptcha/",),
+        ),
+    ),
+    "radware": _captcha(
+        "redirect to `*.perfdrive.com` or `*.shieldsquare.com`",
+        "github.com/adsabs/adsabs-dev-api/issues/64; " + _QUOTED,
+        "perfdrive.com",
+        "shieldsquare.com",
+        "shieldsquare.net",
+        body=("perfdrive.com",),
+    ),
+    "kasada": (
+        Sign(
+            about="`x-kpsdk-ct`, status 403 or 429",
+            source=_QUOTED,
+            statuses=_REFUSALS,
+            fields={"x-kpsdk-ct": ".*"},
+        ),
+    ),
+    "fastly": (
+        Sign(
+            about="cookie `_fs_ch_st_…` is set",
+            source=f"{_DETECTOR}; {_QUOTED}",
+            cookie=r"_fs_ch_st_\w*=.+",
+        ),
+        Sign(about="page with `/_fs-ch-`", source=_DETECTOR, body=("/_fs-ch-",)),
+    ),
+    "bunny": (
+        Sign(
+            about="`CDN-Challenge: true`",
+            source=_QUOTED,
+            fields={"cdn-challenge": "true|1"},
+        ),
+        Sign(about="redirect to `/.bunny-shield/`", source=_QUOTED, target=r"^[^/]*/\.bunny-shield/"),
+        Sign(about="page with `/.bunny-shield/`", source=_QUOTED, body=("/.bunny-shield/",)),
+    ),
+    "ddos-guard": (
+        Sign(
+            about="redirect to `/.well-known/ddos-guard/`",
+            source=_QUOTED,
+            target=r"^[^/]*/\.well-known/ddos-guard/",
+        ),
+        Sign(
+            about="page with `/.well-known/ddos-guard/`",
+            source=_QUOTED,
+            body=("/.well-known/ddos-guard/",),
+        ),
+    ),
+    "qrator": (
+        Sign(
+            about="401 or 403 and a cookie `qrator_jsr`",
+            source="qrator.net/storage/01HMGWZ8BB0B8MKEPBAHSB075T.pdf; " + _QUOTED,
+            statuses=_REFUSALS,
+            cookie=r"qrator_jsr=.+",
+        ),
+    ),
+    "deflect": (
+        Sign(
+            about="cookie `deflect_challenge…` is set",
+            source="github.com/deflect-ca/banjax, internal/http_server.go",
+            cookie=r"deflect_challenge\d*=.+",
+        ),
+    ),
+    "basedflare": (
+        Sign(
+            about="redirect to `/.basedflare/bot-check`",
+            source="gitgud.io/fatchan/haproxy-protection, src/lua/scripts/bot-check.lua",
+            target=r"^[^/]*/\.basedflare/",
+        ),
+        Sign(
+            about="page with `/.basedflare/`",
+            source="gitgud.io/fatchan/haproxy-protection, src/lua/scripts/bot-check.lua",
+            body=("/.basedflare/",),
+        ),
+    ),
+    "reblaze": (
+        Sign(
+            about="247 and a cookie `rbzid`",
+            source=_DETECTOR,
+            statuses=frozenset({247}),
+            cookie=r"rbzid=.*",
+        ),
+    ),
+    "privacy-pass": (
+        Sign(
+            about="401 with `WWW-Authenticate: PrivateToken` and no other scheme",
+            source="RFC 9577, 2.1",
+            statuses=frozenset({401}),
+            fields={
+                "www-authenticate": r"(?!.*(^|,)\s*(basic|bearer|digest|dpop|gnap|hoba|mutual|negotiate|ntlm|oauth)\b)"
+                r"\s*PrivateToken\b.*"
+            },
+        ),
+    ),
+    "linkedin": (
+        Sign(
+            about="999 of `linkedin.com`",
+            source=_DETECTOR,
+            statuses=frozenset({999}),
+            host=r"(.*\.)?linkedin\.[a-z]+(:\d+)?",
+        ),
+    ),
+    "silverchair": (
+        Sign(
+            about="redirect to `/crawlprevention/governor`",
+            source=_QUOTED,
+            target=r"^[^/]*/crawlprevention/",
+        ),
+    ),
+    "tollbit": (
+        Sign(
+            about="redirect to a host whose first label is `tollbit`",
+            source="docs.tollbit.com; " + _QUOTED,
+            target=r"^tollbit\.[^./]+\.[^/]",
+        ),
+    ),
+    "queue-it": (*_captcha("redirect to `*.queue-it.net`", _QUOTED, "queue-it.net"),),
+    "google": (
+        Sign(
+            about="redirect to `google.…/sorry/`",
+            source="support.google.com/websearch/answer/86640",
+            target=r"^([\w-]+\.)*google(\.[a-z]{2,3}){1,2}/sorry/",
+        ),
+    ),
+    "recaptcha": _captcha(
+        "redirect to `google.com/recaptcha/` or `recaptcha.net`",
+        _DETECTOR,
+        "recaptcha.net",
+        "www.google.com/recaptcha",
+        body=("/recaptcha/",),
+    ),
+    "hcaptcha": _captcha("redirect to `*.hcaptcha.com`", _DETECTOR, "hcaptcha.com", body=("hcaptcha.com",)),
+    "friendly-captcha": _captcha(
+        "redirect to `*.friendlycaptcha.com` or `.eu`",
+        _DETECTOR,
+        "friendlycaptcha.com",
+        "friendlycaptcha.eu",
+        body=("frc-captcha",),
+    ),
+    "geetest": _captcha("redirect to `*.geetest.com`", _DETECTOR, "geetest.com", "geevisit.com", body=("geetest.com",)),
+    "arkose": _captcha(
+        "redirect to `*.arkoselabs.com` or `*.funcaptcha.com`",
+        _DETECTOR,
+        "arkoselabs.com",
+        "funcaptcha.com",
+        body=("arkoselabs.com",),
+    ),
+    "captcha-eu": _captcha("redirect to `*.captcha.eu`", _DETECTOR, "captcha.eu", body=("captcha.eu",)),
+    "tencent-captcha": _captcha(
+        "redirect to `*.captcha.qcloud.com` or `captcha.qq.com`",
+        _DETECTOR,
+        "captcha.qcloud.com",
+        "captcha.qq.com",
+        body=("TencentCaptcha",),
+    ),
+    "alibaba": (
+        Sign(about="redirect to `/punish?x5secdata=…`", source=_DETECTOR, target=r"^[^?]*/punish\?(.*&)?x5secdata="),
+        Sign(about="page with `x5secdata`", source=_DETECTOR, body=("x5secdata",)),
+    ),
+    "yandex": (
+        Sign(
+            about="redirect to `/showcaptcha`",
+            source=_QUOTED,
+            target=r"^[^/]*/showcaptcha(fast)?(\?|$)",
+        ),
+    ),
+    UNNAMED: (
+        Sign(
+            about="999 of another host",
+            source="github.com/tcort/link-check/issues; no standard has this status",
+            statuses=frozenset({999}),
+        ),
+        Sign(
+            about="redirect to `/captcha`, `/recaptcha`, `/bot-check` or a name like them, at the root of a host",
+            source="github.com/solgenomics/sgn/pull/6190; docs.bunkerweb.io, ANTIBOT_URI",
+            target=r"^[^/]*/([\w-]+[-_])?(re|h)?(captcha|bot-?check|bot_check|human-?check|antibot)"
+            r"([-_](challenge|check|page|verify))?(\.[a-z]{3,5})?/?(\?|$)",
+        ),
+        Sign(
+            about="redirect to a host whose first label is `captcha`",
+            source="github.com/solgenomics/sgn/pull/6190",
+            target=r"^captcha\.[^./]+\.[^/]",
+        ),
+    ),
+}
+
+
+def _with(part: str) -> list[tuple[str, Sign]]:
+    return [(product, sign) for product, signs in WALLS.items() for sign in signs if getattr(sign, part)]
+
+
+_BY_TARGET, _BY_BODY, _BY_COOKIE = _with("target"), _with("body"), _with("cookie")
+#: Signs of a head without a cookie, by the first field that they need, or None for those told by the status alone.
+_BY_FIELD: dict[str | None, list[tuple[str, Sign]]] = {}
+for _product, _signs in WALLS.items():
+    for _sign in _signs:
+        if not (_sign.target or _sign.body or _sign.cookie):
+            _BY_FIELD.setdefault(next(iter(_sign.fields), None), []).append((_product, _sign))
+
+
+def shows(sign: Sign, outcome: Outcome, host: str = "") -> bool:
+    """Whether the head of an answer has a sign that is told by status, fields and cookies."""
+    if sign.statuses is not None and outcome.status not in sign.statuses:
         return False
-    kind = login_of(end)
-    if kind is Login.CERTAIN:
-        return True
-    if kind is Login.LIKELY and status is not None and (200 <= status < 300 or status in (401, 403)):
-        return True
-    visited = {target.host for target in targets if login_of(target) is Login.CERTAIN}
-    if circling:
-        return bool(visited)
-    failed = status is None or status >= 400
-    return failed and end.host in visited - {start.host}
+    if sign.host is not None and not sign.host.fullmatch(host):
+        return False
+    if any(not pattern.fullmatch(outcome.headers.get(name, "").strip()) for name, pattern in sign.fields.items()):
+        return False
+    return sign.cookie is None or any(sign.cookie.fullmatch(pair) for pair in _pairs(outcome.set_cookie))
 
 
-def _is_login_request(arguments: Mapping[str, str]) -> bool:
-    """By the query alone: OAuth 2.0 and OpenID Connect (RFC 6749, 4.1.1), SAML 2.0 redirect binding, WS-Federation,
-    OpenID 2.0, SAML identity provider discovery."""
-    return (
-        arguments.keys() >= {"client_id", "response_type"}
-        or "samlrequest" in arguments
-        or arguments.get("wa") == "wsignin1.0"
-        or "openid.mode" in arguments
-        or arguments.keys() >= {"entityid", "return"}
+def wall_of_answer(outcome: Outcome, host: str = "") -> Wall | None:
+    """The wall that the head of an answer shows; None where it shows none, and where no answer came.
+
+    `host`: the one that was asked, where a product is to be named by it.
+    """
+    if outcome.status is None:
+        return None
+    found = [
+        (product, sign)
+        for name, signs in _BY_FIELD.items()
+        if name is None or name in outcome.headers
+        for product, sign in signs
+        if shows(sign, outcome, host)
+    ]
+    if outcome.set_cookie:
+        found += [(product, sign) for product, sign in _BY_COOKIE if shows(sign, outcome, host)]
+    return _named(product for product, _ in found)
+
+
+def wall_of_redirect(target: Target, status: int) -> Wall | None:
+    """The wall that a redirect leads to, by its target alone; None where it leads to none. `status`: of the answer that
+    redirects."""
+    place = f"{target.host}{target.request_target}"
+    return _named(
+        product
+        for product, sign in _BY_TARGET
+        if sign.target is not None and sign.target.search(place) and (sign.statuses is None or status in sign.statuses)
     )
 
 
-def _segments(path: str) -> list[str]:
-    """Path segments in lower case, without parameters, extension, `-` and `_`; a closing `index.php` is dropped."""
-    names = [segment.partition(";")[0].partition(".")[0].lower() for segment in path.split("/")]
-    words = [re.sub(r"[-_]", "", name) for name in names if name]
-    return words[:-1] if words and words[-1] == "index" else words
+def wall_of_page(body: bytes) -> Wall | None:
+    """The wall that an HTML page is; None where it is none. `body`: its first BODY_LIMIT bytes."""
+    text = body[:BODY_LIMIT].decode("latin-1")
+    bare = len(body) < BODY_LIMIT and len(_visible(text)) < _MOST_VISIBLE
+    return _named(
+        product for product, sign in _BY_BODY if (bare or not sign.bare) and all(part in text for part in sign.body)
+    )
+
+
+def _visible(text: str) -> str:
+    """The text of a page that it shows, white space folded."""
+    for opening, closing in _HIDDEN:
+        text = _without(text, opening, closing)
+    return " ".join(re.sub(r"<[^<>]*>?", " ", text).split())
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    """The text less what stands between openings and closings; what is never closed goes to the end."""
+    kept, at, lower = [], 0, text.lower()
+    while (start := lower.find(opening, at)) >= 0:
+        kept.append(text[at:start])
+        end = lower.find(closing, start)
+        if end < 0:
+            return " ".join(kept)
+        at = end + len(closing)
+    return " ".join([*kept, text[at:]])
+
+
+def _pairs(set_cookie: Sequence[str]) -> Iterator[str]:
+    """`name=value` of each Set-Cookie line (RFC 6265, 5.2); no value is left of one that Max-Age clears."""
+    for line in set_cookie:
+        pair, _, attributes = line.partition(";")
+        name, _, value = (part.strip() for part in pair.partition("="))
+        cleared = re.search(r"(?i)(^|;)\s*max-age\s*=\s*(0+|-\d+)\s*(;|$)", attributes)
+        yield f"{name}={'' if cleared else value}"
+
+
+def _named(products: Iterator[str]) -> Wall | None:
+    """The wall of the first product; one that has a name goes before those without."""
+    found = sorted(products, key=lambda product: product == UNNAMED)
+    return Wall(found[0] or None) if found else None

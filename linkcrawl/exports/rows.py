@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from linkcrawl.check.conclude import mime_matches
+from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.verdict import REDIRECTS
 from linkcrawl.items import Hop, Record
 from linkcrawl.stores.contract import Proxy, Store

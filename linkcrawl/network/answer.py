@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import evolve, frozen
 
+from linkcrawl.check.fields import bare_mime, is_html
 from linkcrawl.network.body import BodyReader
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.head import Head, HeadParser
@@ -23,12 +26,21 @@ class ReceivedAnswer:
 
 
 class AnswerReader:
-    """Bytes in, a ReceivedAnswer or a Fault out. `body_limit`: bytes of the body to wait for at most; None: none."""
+    """Bytes in, a ReceivedAnswer or a Fault out. `body_limit`: bytes of the body to wait for at most; None: none.
+    `page_limit`: the same, where the answer is a readable HTML page. `on_head`: called once the head is in."""
 
-    def __init__(self, method: str, body_limit: int | None) -> None:
+    def __init__(
+        self,
+        method: str,
+        body_limit: int | None,
+        page_limit: int | None = None,
+        on_head: Callable[[], None] = lambda: None,
+    ) -> None:
         self.began = False  # has any byte come?
         self._bodiless = method == "HEAD"
         self._limit = body_limit
+        self._page_limit = page_limit
+        self._on_head = on_head
         self._parser = HeadParser()
         self._under_way: tuple[Head, BodyReader] | None = None
 
@@ -49,9 +61,18 @@ class AnswerReader:
         body.end(orderly=orderly)
         return evolve(self._answer(head, body), reusable=False)
 
+    def cut_short(self) -> ReceivedAnswer | None:
+        """What has come of a page when its time is over; None where no head has come, or all of the body is needed."""
+        if self._under_way is None or self._page_limit is None:
+            return None
+        return evolve(self._answer(*self._under_way), reusable=False)
+
     def _begin_body(self, head: Head) -> ReceivedAnswer | None:
+        self._on_head()
         if self._bodiless or head.status in (204, 304):  # RFC 9112, 6.3
             return ReceivedAnswer(head=head, reusable=head.persistent and not head.rest)
+        if self._limit is None and self._page_limit is not None and _is_page(head):
+            self._limit = self._page_limit
         # Where the body isn't wanted it is read as far as it has come: if that is all of it, the connection is clean.
         body = BodyReader(head, len(head.rest) if self._limit is None else self._limit)
         body.feed(head.rest)
@@ -66,3 +87,9 @@ class AnswerReader:
             broken=wanted and not body.complete and not body.truncated,
             reusable=head.persistent and body.complete and not body.stray,
         )
+
+
+def _is_page(head: Head) -> bool:
+    """Whether an answer is an HTML page that can be read as it comes."""
+    plain = set(head.values("content-encoding")) <= {"identity"}
+    return 200 <= head.status < 300 and plain and is_html(bare_mime(", ".join(head.values("content-type"))))

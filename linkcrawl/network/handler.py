@@ -58,14 +58,20 @@ class RequestFailed(DownloadFailedError):
 @define
 class _RequestTrace:
     """How far a request has got. `phase`: what a time limit would cut short. `since`: steady seconds when it began to
-    connect, or to send on a kept connection; None before. `ip`: the address that was tried last. `stood_still`: seconds
-    that our own process stood still meanwhile."""
+    connect, or to send on a kept connection; None before. `head_at`: steady seconds when the head of its answer was in;
+    None before. `ip`: the address that was tried last. `stood_still`: seconds that our own process stood still
+    meanwhile."""
 
     target: Target | None = None
     phase: Failure = Failure.TIMEOUT_CONNECT
     since: float | None = None
+    head_at: float | None = None
     ip: str | None = None
     stood_still: float = 0.0
+
+    def note_head(self) -> None:
+        """The head of the answer is in."""
+        self.head_at = time.monotonic()
 
 
 class CheckDownloadHandler:
@@ -107,7 +113,8 @@ class CheckDownloadHandler:
         except MemoryError:
             result = Fault(failure=Failure.LOCAL_SHORTAGE, detail="out of memory")
         sent = trace.since or began
-        seconds = time.monotonic() - sent
+        ended = time.monotonic() if trace.head_at is None or context.page_limit is None else trace.head_at
+        seconds = ended - sent
         request.meta["download_latency"] = seconds
         if isinstance(result, Fault):
             raise self._failed(context, trace, result, sent, seconds)
@@ -118,12 +125,13 @@ class CheckDownloadHandler:
             sent_at=self._epoch + sent,
             seconds=seconds,
             timed=not trace.stood_still,
+            page=b"" if context.page_limit is None else result.body,
         )
         return Response(
             request.url,
             status=result.head.status,
             headers=scrapy_headers(result.head.headers),
-            body=result.body,
+            body=b"" if context.body_limit is None else result.body,
             flags=["dataloss"] if result.broken else None,
             request=request,
             ip_address=_ip_address(trace.ip) if trace.ip else None,
@@ -144,7 +152,7 @@ class CheckDownloadHandler:
         payload = request_bytes(request.method, target, request.headers)
         if isinstance(payload, Fault):
             return payload
-        reader = AnswerReader(request.method, context.body_limit)
+        reader = AnswerReader(request.method, context.body_limit, context.page_limit, on_head=trace.note_head)
         seconds = request.meta.get("download_timeout", self._timeout)
         return await self._exchange(context, target, payload, reader, seconds, trace)
 
@@ -176,7 +184,7 @@ class CheckDownloadHandler:
                     return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
                 result = await connection.ask(payload, reader)
         except TimeoutError:
-            return Fault(failure=trace.phase)
+            return reader.cut_short() or Fault(failure=trace.phase)
         finally:
             trace.stood_still = limit.stood_still
         if kept and _is_stale_reply(result):

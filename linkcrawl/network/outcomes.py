@@ -20,9 +20,10 @@ def answered(
     sent_at: float,
     seconds: float,
     timed: bool = True,
+    page: bytes = b"",
 ) -> Outcome:
     """An answer's outcome. `fields`: lower-case names and clean values; `seconds`: from `sent_at` to the answer, or to
-    when we could read it where that is much later (`timed` is False)."""
+    when we could read it where that is much later (`timed` is False). `page`: see Outcome."""
     values: dict[str, list[str]] = {}
     cookies: list[str] = []
     for name, value in fields:
@@ -40,4 +41,5 @@ def answered(
         status=status,
         headers={name: lines[0] if len(lines) == 1 else ", ".join(lines) for name, lines in values.items()},
         set_cookie=tuple(cookies),
+        page=page,
     )

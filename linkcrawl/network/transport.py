@@ -26,8 +26,9 @@ def _nothing() -> None:
 @define(kw_only=True, eq=False)
 class Transport:
     """In: `target`, where the request goes, as its gate was chosen by (None: the handler reads `Request.url`);
-    `body_limit`, bytes of the body to read (None: none); `may_send`, asked once more right before sending; `on_sent`,
-    called when the request goes out.
+    `body_limit`, bytes of the body to read (None: none); `page_limit`, bytes to read for `Outcome.page` where the
+    answer is an HTML page (None: none); `may_send`, asked once more right before sending; `on_sent`, called when the
+    request goes out.
 
     Out: `deadline`, the request's time limit while it is in flight, which may be moved to cut it short; `outcome`, set
     when it has ended, however it ended.
@@ -35,6 +36,7 @@ class Transport:
 
     target: Target | None = None
     body_limit: int | None = None
+    page_limit: int | None = None
     may_send: Callable[[], bool] = _always
     on_sent: Callable[[], None] = _nothing
     deadline: asyncio.Timeout | None = None

@@ -79,7 +79,8 @@ class ResourceProxies(scrapy.Spider):
         head_useless = self.session.hosts.head_useless(link.host, self.session.now())
         method = applied.method or ("GET" if head_useless else "HEAD")
         try:
-            return self._act(link, begin(link.url, self.session.rules, method=method))
+            step = begin(link.url, self.session.rules, method=method, expected_mime=link.expected_mime)
+            return self._act(link, step)
         except Exception as fault:
             return self._aborted(link, Check(url=link.url, rules=self.session.rules), fault)
 
@@ -166,7 +167,11 @@ class ResourceProxies(scrapy.Spider):
             dont_filter=True,
             meta={
                 CONTEXT: RequestContext(
-                    target=following.target, link=link, check=step.check, lease_epoch=self.session.lease_epoch
+                    target=following.target,
+                    link=link,
+                    check=step.check,
+                    lease_epoch=self.session.lease_epoch,
+                    page_limit=following.page_limit,
                 ),
                 "dont_redirect": True,
                 "handle_httpstatus_all": True,

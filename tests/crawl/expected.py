@@ -50,6 +50,7 @@ def _status(status: int) -> Expected:
 STATUSES = {
     **{f"status-{status}": ok(status=status) for status in statuses.ALIVE},
     "status-200": ok(mime="text/html", content_length=len(PAGE), mime_matches=None, expected_mime=None),
+    "status-202": ok(*BOTH, status=202),
     "status-304": ok(status=304),
     **{f"status-{status}": _status(status) for status in (*statuses.FAILING, *statuses.SERVER_ERRORS, 401, 407)},
     "status-408": undetermined("http_408", 408, *FRESH),  # on a kept connection it may speak of the silence before
@@ -108,6 +109,7 @@ def _other(*asks: str) -> dict[str, Any]:
 
 
 _AWAY = ("HEAD /from",)
+_TWICE = ("HEAD /from", "GET /from")
 REDIRECTS = {
     **{f"redirect-{status}": lands("/to") for status in (300, 301, 302, 303, 307, 308)},
     "redirect-relative": lands("/x/to/there", start="/x/from"),
@@ -157,10 +159,19 @@ _LOGINS = {
 }
 LOGINS = {
     **{
-        f"login-{name}": failed("Restricted_Access", "login_redirect", 200, *_AWAY, **_other(f"HEAD {path}"))
+        f"login-{name}": failed(
+            "Restricted_Access", "login_redirect", 200, *_TWICE, **_other(f"HEAD {path}", f"GET {path}"), method="GET"
+        )
         for name, path in _LOGINS.items()
     },
-    "login-403": failed("Restricted_Access", "login_redirect", 403, *_AWAY, **_other(f"HEAD {_LOGINS['saml']}")),
+    "login-403": failed(
+        "Restricted_Access",
+        "login_redirect",
+        403,
+        *_TWICE,
+        **_other(f"HEAD {_LOGINS['saml']}", f"GET {_LOGINS['saml']}"),
+        method="GET",
+    ),
 }
 
 WALLS = {

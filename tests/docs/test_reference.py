@@ -15,6 +15,7 @@ import linkcrawl.commands
 from linkcrawl import settings
 from linkcrawl.check import verdict
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
+from linkcrawl.check.walls import WALLS
 from linkcrawl.config import KNOWN
 from linkcrawl.exports import FORMATS
 from linkcrawl.items import FIELDS_OF_HOP, FIELDS_OF_RECORD, Category, RecordField
@@ -129,6 +130,14 @@ def test_every_status_is_documented_with_its_category_and_meaning() -> None:
     assert documented == [
         (f"http_{status}", str(category), meaning) for status, (category, meaning) in verdict.HTTP.items()
     ]
+
+
+def test_every_sign_of_a_wall_is_documented_with_its_source() -> None:
+    documented = [
+        ("" if product == "none" else word(product), sign, source)
+        for product, sign, source in rows(section(read("docs/reference/walls.md"), "Signs"))
+    ]
+    assert documented == [(product, sign.about, sign.source) for product, signs in WALLS.items() for sign in signs]
 
 
 def test_intervals_are_documented_with_their_defaults() -> None:

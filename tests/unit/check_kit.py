@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -48,6 +48,7 @@ class Case:
     url: str = f"{HOST}/doc"
     method: str = "HEAD"
     max_redirects: int = 10
+    expected_mime: str | None = None
 
 
 def place(url: str) -> str:
@@ -60,12 +61,15 @@ def shown(request: NextRequest) -> str:
     return f"{request.method} {place(request.target.url)}" + (f" [{request.cookie}]" if request.cookie else "")
 
 
-def play(case: Case) -> Done:
-    """The end of the check; every request must be the one that the step says, and the last step must end it."""
-    step = begin(case.url, Rules(max_redirects=case.max_redirects), method=case.method)
+def play(case: Case, seen: Callable[[NextRequest], object] = lambda request: None) -> Done:
+    """The end of the check; every request must be the one that the step says, and the last step must end it. `seen` is
+    shown each request."""
+    rules = Rules(max_redirects=case.max_redirects)
+    step = begin(case.url, rules, method=case.method, expected_mime=case.expected_mime)
     for number, (wanted, outcome) in enumerate(case.steps):
         assert isinstance(step, Next), f"ended before step {number}: {step}"
         assert shown(step.request) == wanted, f"step {number}"
+        seen(step.request)
         step = answered(step.check, outcome)
     assert isinstance(step, Done), f"goes on: {shown(step.request)}" if isinstance(step, Next) else step
     return step

@@ -172,11 +172,12 @@ async def ask(
     method: str = "HEAD",
     headers: dict[str, str] | None = None,
     body_limit: int | None = None,
+    page_limit: int | None = None,
     target: Target | None = None,
     **meta: object,
 ) -> tuple[Response | RequestFailed, Outcome]:
     """What came of one request, and the outcome that it left."""
-    context = Transport(body_limit=body_limit, target=target)
+    context = Transport(body_limit=body_limit, page_limit=page_limit, target=target)
     request = Request(url, method=method, headers=headers, meta={"verbatim_url": True, CONTEXT: context, **meta})
     result: Response | RequestFailed
     try:

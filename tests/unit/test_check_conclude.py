@@ -9,7 +9,8 @@ from check_kit import HOST, START, Case, answer, failed, play
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.check.conclude import conclude, mime_matches
+from linkcrawl.check.conclude import conclude
+from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial, Done, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import DAY, HOUR, Intervals
@@ -46,6 +47,12 @@ def test_a_good_page_in_full() -> None:
     }  # fmt: skip
     assert {name: row[name] for name in facts} == facts
     assert list(row) == list(RECORD_FIELDS)
+
+
+def test_the_wall_is_in_the_record() -> None:
+    done = play(Case("", [("HEAD /doc", answer(200, cf_mitigated="challenge"))], {}))
+    row = finish(link(), done).record.row()
+    assert (row["category"], row["reason"], row["wall"]) == ("Undetermined", "bot_challenge", "cloudflare")
 
 
 def test_a_url_that_cannot_be_requested() -> None:

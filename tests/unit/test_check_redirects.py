@@ -13,6 +13,7 @@ from check_kit import (
     IDP,
     LATE,
     OK,
+    ON_GET,
     OPEN,
     RESET,
     SILENT,
@@ -155,14 +156,21 @@ URLS = [
 
 
 def login(case: str, to: str, *outcomes: Outcome, **want: object) -> Case:
-    """A redirect to a login: no GET, whatever it answers."""
-    steps = [("HEAD /doc", answer(302, to)), *((f"HEAD {to}", outcome) for outcome in outcomes or (GOOD,))]
-    return Case(case, steps, WALLED | {"reason": "login_redirect", "final_url": to} | want)
+    """A redirect to a login, whatever it answers: by GET too, for HEAD alone decides against no link. A reset gets its
+    one fresh try by HEAD."""
+    outcomes = outcomes or (GOOD,)
+    steps = [("HEAD /doc", answer(302, to)), *((f"HEAD {to}", outcome) for outcome in outcomes),
+             ("GET /doc", answer(302, to)), (f"GET {to}", outcomes[-1])]  # fmt: skip
+    return Case(case, steps, WALLED | {"reason": "login_redirect", "final_url": to, "method": "GET"} | want)
 
 
 LOGINS = [
     login("D22 SAML", IDP),
-    *(login(f"D22 SAML {code}", IDP, answer(code), status=code) for code in (403, 404, 405, 500, 429)),
+    *(login(f"D22 SAML {code}", IDP, answer(code), status=code) for code in (403, 404, 405, 500)),
+    Case("D22 SAML 429: asked too often, so no GET", [("HEAD /doc", answer(302, IDP)), (f"HEAD {IDP}", answer(429))],
+         WALLED | {"reason": "login_redirect", "final_url": IDP, "status": 429}),
+    Case("D22 a login for HEAD only", [("HEAD /doc", answer(302, IDP)), (f"HEAD {IDP}", GOOD), ("GET /doc", GOOD)],
+         ON_GET),
     login("D22 the provider hangs", IDP, LATE, status=None, timeout=True),
     login("D22 the provider resets", IDP, RESET, RESET, status=None),
     login("D22 CAS", "https://b.example/cas/login?service=x"),
@@ -178,11 +186,13 @@ LOGINS = [
           ("HEAD http://b.example/cas/login?gateway=true", answer(302, "http://a.example/doc")),
           ("HEAD /doc [g=1]", GOOD)], ALIVE | {"redirects": 2}),
     Case("D22 round and round by way of the provider",
-         [("HEAD /doc", answer(302, IDP)), (f"HEAD {IDP}", answer(302, "http://a.example/doc"))],
+         [(f"{method} {step}", outcome) for method in ("HEAD", "GET") for step, outcome in
+          (("/doc", answer(302, IDP)), (IDP, answer(302, "http://a.example/doc")))],
          WALLED | {"reason": "login_redirect"}),
     Case("D22 an error page at the provider",
-         [("HEAD /doc", answer(302, IDP)), (f"HEAD {IDP}", answer(302, "/error")),
-          ("HEAD https://idp.b.example/error", answer(500))], WALLED | {"reason": "login_redirect", "status": 500}),
+         [(f"{method} {step}", outcome) for method in ("HEAD", "GET") for step, outcome in
+          (("/doc", answer(302, IDP)), (IDP, answer(302, "/error")), ("https://idp.b.example/error", answer(500)))],
+         WALLED | {"reason": "login_redirect", "status": 500}),
 ]  # fmt: skip
 
 CASES = [*REDIRECTS, *COOKIES, *URLS, *LOGINS]

@@ -89,7 +89,7 @@ WALLS = [
     both("B04 418", answer(418), OPEN | {"reason": "http_418"}),
     both("B01 B13 403", answer(403, cf_ray="1"), WALLED | {"reason": "http_403", "status": 403}),
     both("B10 406", answer(406), OPEN | {"reason": "http_406"}),
-    once("B15 202", answer(202), OK | {"status": 202}),
+    both("B15 202", answer(202), OK | {"status": 202}),
     lied("B01 HEAD 403 with cf-ray alone", answer(403, cf_ray="1")),
 ]  # fmt: skip
 

@@ -86,9 +86,11 @@ def test_any_path_is_judged(start: str, end: str) -> None:
 
 
 def led(location: str, status: int = 200) -> Done:
+    """The end of a check whose HEAD chain, and GET chain where there is one, lead there."""
     step = begin(LINK, Rules())
-    for code, headers in ((302, {"location": location}), (status, {})):
-        assert isinstance(step, Next)
+    for code, headers in ((302, {"location": location}), (status, {})) * 2:
+        if isinstance(step, Done):
+            break
         step = answered(step.check, Outcome(sent_at=1.0, ended_at=2.0, duration_ms=9, status=code, headers=headers))
     assert isinstance(step, Done)
     return step
@@ -100,6 +102,17 @@ def test_a_suspicion_is_no_verdict() -> None:
     assert not finding.verdict.hard
     assert led("/").finding.verdict.reason == "redirected_home"
     assert led("/corpus/13").finding.verdict.reason == "ok"
+
+
+def test_a_suspicion_by_head_only_is_none() -> None:
+    """A server that sends HEAD to its home page, and GET to the resource."""
+    step = begin(LINK, Rules())
+    for code, headers in ((302, {"location": "/"}), (200, {}), (200, {})):
+        assert isinstance(step, Next)
+        step = answered(step.check, Outcome(sent_at=1.0, ended_at=2.0, duration_ms=9, status=code, headers=headers))
+    assert isinstance(step, Done)
+    assert (step.finding.verdict.reason, step.finding.method, step.head_useless) == ("ok", "GET", True)
+    assert led("/").head_useless is None
 
 
 def test_what_says_more_goes_before_a_suspicion() -> None:

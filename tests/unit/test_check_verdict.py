@@ -9,7 +9,7 @@ from linkcrawl.check.procedure import DENIALS
 from linkcrawl.check.verdict import HTTP, REASONS, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.items import Category
 
-HEADERS = [{}, {"retry-after": "9"}, {"cf-mitigated": "challenge"}, {"cf-ray": "1"}]
+HEADERS = [{}, {"retry-after": "9"}, {"cf-ray": "1"}]
 
 
 @pytest.mark.parametrize("headers", HEADERS, ids=str)
@@ -62,12 +62,9 @@ def test_other_words_are_refused(word: str) -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "reason"),
     [
-        (403, {"cf-mitigated": " Challenge "}, "bot_challenge"),
         (403, {"cf-mitigated": "block"}, "http_403"),
         (403, {"cf-ray": "8f2b3c4d5e6f7-SJC", "server": "cloudflare"}, "http_403"),
         (200, {"x-amzn-waf-action": "allow"}, "ok"),
-        (202, {"x-amzn-waf-action": "challenge"}, "bot_challenge"),
-        (429, {"cf-mitigated": "challenge"}, "bot_challenge"),
         (503, {"retry-after": "soon"}, "rate_limited"),
         (502, {"retry-after": "9"}, "http_502"),
         (304, {}, "ok"),

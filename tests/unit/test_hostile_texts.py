@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkcrawl import urls
-from linkcrawl.check import fields, suspects, walls
+from linkcrawl.check import fields, logins, suspects, walls
 from linkcrawl.check.cookies import Jar
 from linkcrawl.check.procedure import Done, Next, Rules, answered, begin
 from linkcrawl.errors import PolicyError
@@ -95,6 +95,12 @@ def follow(text: str) -> Next | Done:
     return answered(step.check, outcome)
 
 
+def wall_by_head(text: str) -> walls.Wall | None:
+    names = ("link", "via", "cache_control", "x_iinfo", "www_authenticate", "cf_mitigated", "sg_captcha", "x_dd_b")
+    cookies = (text, f"{text}=", f"a={text}", f"techaro.lol-anubis-{text}=", f"a=b; max-age={text}", f"a=b;{text}")
+    return walls.wall_of_answer(answer(401, cookies=cookies, **dict.fromkeys(names, text)))
+
+
 def end(text: str) -> Next | Done:
     """A check that has ended at a URL of this text."""
     step = begin(f"http://a.example/{text}", Rules(), method="GET")
@@ -150,7 +156,10 @@ READERS: dict[str, Callable[[str], Any]] = {
     "urls.identity": urls.identity,
     "urls.join": lambda text: urls.join(HERE.url, text),
     "Location": follow,
-    "login": lambda text: walls.login_of(target_of(f"http://a.example/{text}")),
+    "wall by redirect": lambda text: walls.wall_of_redirect(target_of(f"http://a.example/{text}"), 302),
+    "wall by head": wall_by_head,
+    "wall by page": lambda text: [walls.wall_of_page(encoded(part)) for part in (text, f"<{text}", f"<script{text}")],
+    "login": lambda text: logins.login_of(target_of(f"http://a.example/{text}")),
     "soft redirect": lambda text: suspects.soft_redirect_reason(HERE, target_of(f"http://a.example/?q={text}")),
     "last URL": end,
     "Location twice": lambda text: fields.redirect_target({"location": text}),

@@ -130,3 +130,43 @@ def test_a_verdict_by_get_waits_for_no_body(answer, reusable):
 def test_head_has_no_body(answer, reusable):
     got = AnswerReader("HEAD", None).feed(answer)
     assert (got.body, got.reusable) == (b"", reusable)
+
+
+HTML = OK + b"Content-Type: text/HTML; charset=utf-8\r\n"
+PAGES = [
+    # answer, page
+    (HTML + b"Content-Length: 5\r\n\r\nhello", b"hello"),
+    (HTML + b"Content-Length: 9\r\n\r\nhello you", b"hello yo"),
+    (HTML + b"Content-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello", b"hello"),
+    (HTML + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", b"hello"),
+    (HTML.replace(b"text/HTML", b"application/xhtml+xml") + b"Content-Length: 5\r\n\r\nhello", b"hello"),
+    (HTML + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", b""),
+    (HTML.replace(b"text/HTML", b"text/csv") + b"Content-Length: 5\r\n\r\nhello", b""),
+    (HTML.replace(b"200 OK", b"404 No") + b"Content-Length: 5\r\n\r\nhello", b""),
+    (HTML.replace(b"200 OK", b"302 No") + b"Content-Length: 5\r\n\r\nhello", b""),
+    (OK + b"Content-Length: 5\r\n\r\nhello", b""),
+]
+
+
+@pytest.mark.parametrize(("answer", "page"), PAGES)
+def test_of_pages_so_much_is_read_as_was_asked_for_and_of_others_nothing(answer, page):
+    heads = []
+    reader = AnswerReader("GET", None, 8, on_head=lambda: heads.append(1))
+    got = reader.feed(answer)
+    assert (got.body, len(heads)) == (page, 1)
+    assert AnswerReader("HEAD", None, 8).feed(answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n").body == b""
+    assert AnswerReader("GET", None, None).feed(answer).body == b""
+
+
+def test_a_page_that_comes_too_slowly_is_judged_by_what_has_come():
+    reader = AnswerReader("GET", None, 100)
+    assert reader.cut_short() is None
+    assert reader.feed(HTML + b"Content-Length: 50\r\n\r\nhel") is None
+    got = reader.cut_short()
+    assert (got.head.status, got.body, got.reusable) == (200, b"hel", False)
+
+
+def test_a_robots_txt_that_comes_too_slowly_is_none():
+    reader = AnswerReader("GET", 100)
+    assert reader.feed(HTML + b"Content-Length: 50\r\n\r\nhel") is None
+    assert reader.cut_short() is None

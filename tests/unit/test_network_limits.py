@@ -172,6 +172,37 @@ def test_a_dripping_robots_txt_is_left_at_the_deadline():
     assert outcome.failure is Failure.TIMEOUT_ANSWER
 
 
+PAGE_HEAD = OK + b"Content-Type: text/html\r\n"
+
+
+def test_a_dripping_page_is_judged_by_what_has_come_at_the_deadline():
+    async def drips(line):
+        await line.request()
+        await line.say(PAGE_HEAD + b"\r\n<p>")
+        for _ in range(1000):
+            await line.say(b"#")
+            await asyncio.sleep(0.02)
+
+    result, outcome, peer = one(drips, "GET", page_limit=16384, download_timeout=0.5)
+    assert isinstance(result, Response)
+    assert (outcome.status, outcome.failure) == (200, None)
+    assert outcome.page.startswith(b"<p>#")
+    assert outcome.duration_ms is not None
+    assert outcome.duration_ms < 400  # up to the head, not to the deadline
+    assert peer.sent < 2000
+
+
+def test_of_an_endless_page_so_much_is_read_as_was_asked_for():
+    result, outcome, _ = one(answers(PAGE_HEAD + b"\r\n" + b"x" * 200_000), "GET", page_limit=16384)
+    assert isinstance(result, Response)
+    assert (outcome.page, result.body) == (b"x" * 16384, b"")
+
+
+def test_a_page_that_is_reset_is_judged_by_its_head():
+    _, outcome, _ = one(answers(PAGE_HEAD + b"Content-Length: 99\r\n\r\n", b"<p>", then="reset"), "GET", page_limit=99)
+    assert (outcome.status, outcome.failure) == (200, None)
+
+
 @pytest.mark.parametrize("script", [silent, drips_lines, always(EMPTY)])
 def test_cancelling_closes_the_connection(script):
     async def run():

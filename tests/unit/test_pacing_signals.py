@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,6 +160,10 @@ def test_any_text_is_read(name: str, value: str) -> None:
         (outcome(503, cf_mitigated="challenge"), AnswerKind.THROTTLED, True),
         (outcome(202, x_amzn_waf_action="challenge"), AnswerKind.ERROR, True),
         (outcome(200, cf_ray="8a1"), AnswerKind.OK, False),
+        (evolve(outcome(200), set_cookie=("techaro.lol-anubis=; Max-Age=0",)), AnswerKind.ERROR, True),
+        (outcome(302, location="https://validate.perfdrive.com/x"), AnswerKind.ERROR, True),
+        (outcome(200, location="https://validate.perfdrive.com/x"), AnswerKind.OK, False),
+        (evolve(outcome(200), page=b"<title>Vercel Security Checkpoint</title>"), AnswerKind.ERROR, True),
         *((outcome(failure=failure), AnswerKind.TIMEOUT, False) for failure in Failure if failure.is_timeout),
         *((outcome(failure=failure), AnswerKind.FAILURE, False) for failure in Failure if not failure.is_timeout),
     ],

@@ -8,9 +8,15 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from itertools import islice
 
+from linkcrawl.check.fields import redirect_target
 from linkcrawl.check.outcome import Outcome
-from linkcrawl.check.walls import is_challenge
+from linkcrawl.check.verdict import REDIRECTS
+from linkcrawl.check.walls import wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
+from linkcrawl.urls import Target, join
+
+#: Where a relative redirect is taken to lead on from: its path and query show a wall, whatever the host.
+_ANY_PAGE = "http://page.invalid/"
 
 #: "Slow down", in all its numbers: RFC 6585 (429), RFC 9110 (503), and 420, 430, 509 and 529 by custom.
 THROTTLED = frozenset({420, 429, 430, 503, 509, 529})
@@ -42,7 +48,7 @@ def answer_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
     """What pacing takes note of in the outcome of a request. `ended`: when, in Unix seconds; not the outcome's own wall
     clock, which may be set right meanwhile. `cost` is the request's, in delays."""
     status = outcome.status
-    challenged = status is not None and is_challenge(status, outcome.headers)
+    challenged = _is_wall(outcome)
     return PaceSample(
         ended=ended,
         kind=_kind(outcome, challenged),
@@ -51,6 +57,17 @@ def answer_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
         retry_at=retry_at(status, outcome.headers, ended),
         cost=cost,
     )
+
+
+def _is_wall(outcome: Outcome) -> bool:
+    """Whether an answer is a challenge, or redirects to one."""
+    if outcome.status is None:
+        return False
+    if wall_of_answer(outcome) or (outcome.page and wall_of_page(outcome.page)):
+        return True
+    location = redirect_target(outcome.headers) if outcome.status in REDIRECTS else ""
+    target = join(_ANY_PAGE, location) if location else None
+    return isinstance(target, Target) and wall_of_redirect(target, outcome.status) is not None
 
 
 def _kind(outcome: Outcome, challenged: bool) -> AnswerKind:
