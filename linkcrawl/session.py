@@ -6,7 +6,6 @@ here, before any request.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from attrs import define, field, frozen
 from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
+from linkcrawl.clock import Clock, machine_clock
 from linkcrawl.config import LOCAL, Config, read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.ingest.ingest import check_sources
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
 
 #: scrapy-redis' key for the spider's seeds.
 PUSHED = "resourceproxies:start_urls"
-
-
-def steady_clock() -> Callable[[], float]:
-    """A clock in Unix seconds that never jumps: the wall clock's reading of now, carried on by the monotonic one, so
-    that a corrected wall clock can't shorten a delay."""
-    offset = time.time() - time.monotonic()
-    return lambda: time.monotonic() + offset
 
 
 @frozen(kw_only=True)
@@ -98,7 +91,7 @@ class Session:
     arguments: Arguments
     store: Store
     worker: StoreWorker
-    now: Callable[[], float]
+    clock: Clock
     started_at: float
     clean: bool
     policy_file: PolicyFile | None
@@ -127,7 +120,7 @@ class Session:
         policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
             check_sources([arguments.seeds], config.rejects)
-        now = _clock(config)
+        clock = _clock(config)
         store = open_store(config.store)
         alone = config.frontier == LOCAL
         store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
@@ -137,8 +130,8 @@ class Session:
             arguments=arguments,
             store=store,
             worker=StoreWorker(store),
-            now=now,
-            started_at=now(),
+            clock=clock,
+            started_at=clock.now(),
             clean=store.was_clean() if alone else True,  # in a cluster each gate has its own
             policy_file=policy_file,
             policies=policy_file.policies if policy_file else Policies(),
@@ -148,6 +141,16 @@ class Session:
             robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
             audit=_audit_log(config),
         )
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """The time of this crawl, Unix seconds (clock.Clock.now)."""
+        return self.clock.now
+
+    @property
+    def skew(self) -> float:
+        """By how many seconds the machine's clock is ahead of `now`, where it was set a moment ago."""
+        return self.clock.skew
 
     def narrow(self) -> LinkFilter:
         """Which links this crawl takes."""
@@ -172,10 +175,10 @@ class Session:
         return self.now() if self.arguments.continuous else self.started_at
 
 
-def _clock(config: Config) -> Callable[[], float]:
+def _clock(config: Config) -> Clock:
     """The time of this crawl; that of Redis where workers share it, whatever their own clocks say."""
     if config.frontier == LOCAL:
-        return steady_clock()
+        return machine_clock()
     if not config.store.startswith("mongodb"):
         raise ConfigError(
             f"LINKCRAWL_STORE: {without_userinfo(config.store)!r} serves one process, and LINKCRAWL_FRONTIER shares "
@@ -187,7 +190,7 @@ def _clock(config: Config) -> Callable[[], float]:
         raise ConfigError(
             f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"
         ) from fault
-    return redis_clock(config.frontier)
+    return Clock(wall=redis_clock(config.frontier))
 
 
 def _audit_log(config: Config) -> AuditLog:

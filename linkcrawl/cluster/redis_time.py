@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import closing
 
 import redis
 from scrapy_redis.connection import get_redis
 
+from linkcrawl.clock import boot_time
 from linkcrawl.errors import ConfigError
 from linkcrawl.urls.userinfo import without_userinfo
 
@@ -19,7 +19,7 @@ TIMEOUT = 5.0
 
 
 def redis_clock(url: str) -> Callable[[], float]:
-    """A clock in Unix seconds that never jumps: Redis' reading of now, carried on by our monotonic clock. Raises
+    """A clock in Unix seconds that never jumps: Redis' reading of now, carried on by our steady clock. Raises
     ConfigError, one line, where there is no Redis at the URL."""
     try:
         with closing(get_redis(url=url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)) as client:
@@ -30,12 +30,12 @@ def redis_clock(url: str) -> Callable[[], float]:
             f"LINKCRAWL_FRONTIER: {without_userinfo(url)} can't be used: {said}; the URL of a running Redis, "
             "redis://HOST:PORT/DB, would work"
         ) from None
-    return lambda: time.monotonic() + offset
+    return lambda: boot_time() + offset
 
 
 def _reading(client: redis.Redis) -> tuple[float, float]:
-    """How long a reading took, and what has to be added to our monotonic clock."""
-    sent = time.monotonic()
+    """How long a reading took, and what has to be added to our steady clock."""
+    sent = boot_time()
     seconds, microseconds = client.time()
-    came = time.monotonic()
+    came = boot_time()
     return came - sent, float(seconds) + float(microseconds) / 1e6 - (sent + came) / 2

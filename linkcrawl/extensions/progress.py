@@ -54,7 +54,7 @@ class Progress:
         self._live: Live | None = None
         self._logs: list[logging.StreamHandler[Any]] = []
         self._outcomes = OutcomeCounts()
-        self._seen: deque[tuple[float, int]] = deque([(self._session.now(), 0)])
+        self._seen: deque[tuple[float, int]] = deque([(self._session.clock.steady(), 0)])
         self._next: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Set before the first request: by default the signal would end the process.
@@ -79,7 +79,7 @@ class Progress:
         )
         return PanelState(
             checked=self._outcomes.whole.count,
-            rate=self._rate(now),
+            rate=self._rate(self._session.clock.steady()),
             requests=len(scheduler.in_flight),
             stats=read,
             categories=self._outcomes.categories,

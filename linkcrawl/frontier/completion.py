@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.audit.log import AuditEntry
@@ -53,7 +54,10 @@ class CompletionHandler:
         context = context_of(request)
         outcome, host = context.outcome, context.target.host
         assert outcome is not None
-        self.audit(gate, request, outcome)
+        self.audit(gate, request, outcome)  # on the clock that the crawl began with: gaps are proved on one line
+        if moved := self._session.clock.moved:
+            outcome = evolve(outcome, sent_at=outcome.sent_at + moved, ended_at=outcome.ended_at + moved)
+            context.outcome = outcome
         if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
             self._session.wake_engine()
         if self._doubt.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:

@@ -143,6 +143,10 @@ class DueQueue:
         """When the first link that was passed over has its time."""
         return min((queue.again_at for queue in self.hosts.values()), default=inf)
 
+    def narrow(self, narrow: LinkFilter) -> None:
+        """Take other links from now on."""
+        self._narrow = narrow
+
     def reconsider(self) -> None:
         """Policies have changed: what was passed over may go now."""
         for queue in self.hosts.values():

@@ -89,9 +89,10 @@ class Feeder:
 
     async def refresh_now(self) -> None:
         """The first look, before anything is handed out."""
-        began = self._session.now()
+        began, steady = self._session.now(), self._session.clock.steady
+        asked = steady()
         backlog = await retry_while_store_lost(self._session, self._queue.backlog, self._session.store)
-        self.refresh_seconds, self.refreshed_at = self._session.now() - began, began
+        self.refresh_seconds, self.refreshed_at = steady() - asked, began
         for queue in self._queue.refresh(backlog, self._session.now()):
             self.wants_refill(queue)
 

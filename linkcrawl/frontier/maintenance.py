@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from linkcrawl.clock import Jump
 from linkcrawl.errors import PolicyError, StoreLost
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.eta import recheck_cycles
@@ -35,8 +36,8 @@ LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
 
 
 class MaintenanceLoop:
-    """Runs until it is closed; `turn` is called at every look. A store that is lost for a while is the records
-    pipeline's to tell of."""
+    """Runs until it is closed; `turn` is called at every look, `clock_jumped` where the machine's clock has been set. A
+    store that is lost for a while is the records pipeline's to tell of."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class MaintenanceLoop:
         placer: HostRouter,
         feeder: Feeder,
         turn: Callable[[], None],
+        clock_jumped: Callable[[Jump], None],
     ):
         self._session = session
         self._bench = bench
@@ -53,6 +55,8 @@ class MaintenanceLoop:
         self._placer = placer
         self._feeder = feeder
         self._turn = turn
+        self._clock_jumped = clock_jumped
+        self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
         self._urgent: asyncio.Task[None] | None = None
         self._revision = -1
@@ -141,6 +145,7 @@ class MaintenanceLoop:
             await asyncio.sleep(WATCH)
             count += 1
             try:
+                self._check_clock()
                 self._read_policies()
                 await self._take_orders()
                 self._turn()
@@ -154,6 +159,22 @@ class MaintenanceLoop:
                 logger.debug("The store can't be asked: %s", fault)
             except Exception:
                 logger.exception("The watch met a fault of ours and goes on")
+
+    def _check_clock(self) -> None:
+        """Whether the machine's clock has been set. After a suspension gates may be open whose timer isn't over: it did
+        not run meanwhile."""
+        session, beat = self._session, self._session.clock.steady()
+        if beat - self._beat_at > 2 * WATCH:
+            session.wake_engine()
+        self._beat_at = beat
+        jump = session.clock.check_jump()
+        if jump is None:
+            return
+        if jump.adopted:
+            self._looked = self._next_due = float("-inf")
+            if self._thinned_at is not None:
+                self._thinned_at += jump.seconds
+        self._clock_jumped(jump)
 
     async def _look_for_links(self) -> None:
         """Look where another process has added links or a link has come due, and no oftener than it costs little."""
@@ -171,7 +192,7 @@ class MaintenanceLoop:
     def _read_policies(self) -> None:
         if self._session.policy_file is None:
             return
-        read = self._session.policy_file.poll(self._session.now())
+        read = self._session.policy_file.poll(self._session.clock.wall())
         if isinstance(read, PolicyError):
             logger.error("The policies of before stay in force: %s", read)
         elif read is not None:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from attrs import evolve
+
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.items import Record
 from linkcrawl.politeness.outage import OwnNetwork, note_end
@@ -62,6 +64,12 @@ class OutageDetector:
         elif not self._state.silent:
             self._tell(True)
         return False
+
+    def shift(self, seconds: float) -> None:
+        """The clock has been moved by `seconds`."""
+        self._probed_at += seconds
+        if self._state.since is not None:
+            self._state = evolve(self._state, since=self._state.since + seconds)
 
     async def confirm(self, record: Record) -> bool:
         """Whether a record may be kept: at once, or when it is known that its failure was not our own network's."""

@@ -23,6 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 from linkcrawl import urls
 from linkcrawl.check.outcome import Failure
 from linkcrawl.check.procedure import Denial
+from linkcrawl.clock import Jump
 from linkcrawl.config import LOCAL
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.completion import CompletionHandler
@@ -31,7 +32,7 @@ from linkcrawl.frontier.downloader import downloader_of
 from linkcrawl.frontier.due_queue import DueQueue, HostQueue
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
-from linkcrawl.frontier.gates.workbench import Gate, Lane, Workbench
+from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane, Workbench
 from linkcrawl.frontier.maintenance import WATCH, MaintenanceLoop
 from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.frontier.ports import RequestContext, context_of
@@ -72,11 +73,18 @@ class Scheduler(BaseScheduler):
         self.feeder = Feeder(session, self.queue, self._deliver)
         self.feeder.give_up = self.give_up
         self._giving_up: asyncio.Task[None] | None = None
+        self._began_at = session.started_at  # moves with the clock
         resolver = resolver_of(crawler, session.config.allowed_networks)
         self._placer = HostRouter(session, self.bench, self.keeper, resolver)
         self._endings = CompletionHandler(crawler, session, self.keeper, self.doubt)
         self.watch = MaintenanceLoop(
-            session, self.bench, self.keeper, self._placer, self.feeder, self.let_go_of_blocked
+            session,
+            self.bench,
+            self.keeper,
+            self._placer,
+            self.feeder,
+            self.let_go_of_blocked,
+            self._clock_jumped,
         )
         self._endings.on_backpressure = self.watch.remember_soon
         self._flying: dict[Request, Gate[Task]] = {}
@@ -311,7 +319,7 @@ class Scheduler(BaseScheduler):
         """The first request of a link's check. Nothing where rules of its collections say that it isn't its time: the
         link stays due, and is met again at the next look."""
         applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-        opens = inf if applied.paused_by is not None else applied.open_at(now)
+        opens = inf if applied.paused_by is not None else self.keeper.availability.opens(applied, now)
         if opens > now:
             self.queue.defer(link, opens)
             return None
@@ -391,6 +399,34 @@ class Scheduler(BaseScheduler):
     def _robots_decided(self, authority: str, entry: RobotsEntry, waiting: list[Request]) -> None:
         """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
         self._renew_for(authority, waiting)
+
+    def _clock_jumped(self, jump: Jump) -> None:
+        """The machine's clock has been set. Whatever the truth is, no delay may come out shorter for it: every host
+        waits one full delay; where the crawl's own time has moved, all that is remembered of it moves along."""
+        if jump.adopted:
+            self._move_times(jump.seconds)
+        now = self._session.now()
+        for gate in self.bench.gates.values():
+            self.keeper.recompute(gate)
+            if gate.place is not GateState.IN_FLIGHT:
+                self.bench.retime(gate, max(gate.wake, now + gate.delay))
+        logger.warning(
+            "The machine's clock has been set by %+.0f s%s. Every host waits one full delay",
+            jump.seconds,
+            ", and this crawl's time with it" if jump.adopted else "; hours are kept by both readings until it is sure",
+        )
+        self._session.wake_engine()
+
+    def _move_times(self, seconds: float) -> None:
+        session = self._session
+        self.bench.shift(seconds)
+        self.keeper.shift(seconds, self._began_at)
+        self.doubt.shift(seconds)
+        self._began_at += seconds
+        if session.started_at > session.now():  # else links would count as checked before the crawl, again and again
+            session.started_at = session.now()
+        self.queue.narrow(session.narrow())
+        self.feeder.reconsider()
 
     def _robots_put_off(self, authority: str, until: float, waiting: list[Request]) -> None:
         """robots.txt of an authority is to be asked for again: its host is left alone until then."""

@@ -66,7 +66,7 @@ class LiveIngest:
             except StoreLost:
                 raise
             except Exception as fault:
-                now = self._session.now()
+                now = self._session.clock.steady()
                 if now - told > REPEAT:
                     told = now
                     if isinstance(fault, ConfigError | SourceLost):
@@ -94,11 +94,11 @@ class LiveIngest:
 
     async def _store(self, reading: Iterator[Batch]) -> Counts:
         session, taken = self._session, Counts()
-        looked = session.now()
+        looked = session.clock.steady()
         async for batch in _in_a_thread(reading):
             taken = taken.plus(batch, await retry_while_store_lost(session, session.store.add, batch.entries))
-            if session.now() - looked > LOOK:
-                looked = session.now()
+            if session.clock.steady() - looked > LOOK:
+                looked = session.clock.steady()
                 self._scheduler.feeder.refresh_backlog()
         if taken.read:
             self._scheduler.feeder.refresh_backlog()

@@ -19,6 +19,7 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 
 from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.clock import boot_time
 from linkcrawl.config import read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.network import descriptors
@@ -92,8 +93,8 @@ class CheckDownloadHandler:
         self._ca_bundle = config.ca_bundle
         self._pool = Pool(limit=descriptors.shares_now(config.concurrent_requests).idle)
         self._standstills = StandstillMonitor()
-        # One reading of the wall clock: a clock that is set back must not make an answer older than its request.
-        self._epoch = time.time() - time.monotonic()
+        # One reading of the machine's clock: one that is set back must not make an answer older than its request.
+        self._epoch = time.time() - boot_time()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -116,13 +117,14 @@ class CheckDownloadHandler:
         ended = time.monotonic() if trace.head_at is None or context.page_limit is None else trace.head_at
         seconds = ended - sent
         request.meta["download_latency"] = seconds
+        ended_at = self._epoch + boot_time()
         if isinstance(result, Fault):
-            raise self._failed(context, trace, result, sent, seconds)
+            raise self._failed(context, trace, result, ended_at, seconds)
         context.outcome = answered(
             result.head.headers,
             status=result.head.status,
             ip=trace.ip,
-            sent_at=self._epoch + sent,
+            sent_at=ended_at - seconds,
             seconds=seconds,
             timed=not trace.stood_still,
             page=b"" if context.page_limit is None else result.body,
@@ -228,13 +230,13 @@ class CheckDownloadHandler:
         return started
 
     def _failed(
-        self, context: Transport, trace: _RequestTrace, fault: Fault, sent: float, seconds: float
+        self, context: Transport, trace: _RequestTrace, fault: Fault, ended_at: float, seconds: float
     ) -> RequestFailed:
         waited = max(seconds - trace.stood_still, 0.0)
         error = describe(fault, trace.target, waited) if trace.target else fault.detail
         context.outcome = Outcome(
-            sent_at=self._epoch + sent,
-            ended_at=self._epoch + sent + seconds,
+            sent_at=ended_at - seconds,
+            ended_at=ended_at,
             duration_ms=None if trace.since is None or trace.stood_still else round(seconds * 1000),
             ip=trace.ip,
             failure=fault.failure,

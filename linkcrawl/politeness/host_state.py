@@ -61,6 +61,17 @@ class HostStateCache:
         asked_at = self._asked.get(memory.host, memory.pace.asked_at)
         return evolve(memory, pace=memory.pace.to_row() | {"asked_at": asked_at})
 
+    def shift(self, seconds: float, since: float) -> None:
+        """The clock has been moved by `seconds`: what was noted since `since`, on the clock of before, moves with it.
+        Paces are the gatekeeper's to move."""
+        self._asked = {gate: at + seconds for gate, at in self._asked.items()}
+        for memory in list(self._memories.values()):
+            times = {"last_end": memory.last_end, "failing_since": memory.failing_since}
+            times |= {"head_useless_since": memory.head_useless_since}
+            moved = {name: at + seconds for name, at in times.items() if at is not None and at >= since}
+            if moved:
+                self.change(memory.host, **moved)
+
     def __iter__(self) -> Iterator[HostMemory]:
         return iter(self._memories.values())
 

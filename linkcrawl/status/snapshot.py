@@ -29,6 +29,7 @@ class StoreSnapshot:
     due: Mapping[str, int]
     started_at: float
     now: Callable[[], float]
+    skew: float = field(default=0.0, init=False)
     clean: bool = field(default=True, init=False)  # what a crash means for pace is the next crawl's to say
 
     @classmethod

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar
 
+from linkcrawl.clock import Clock
 from linkcrawl.errors import StoreLost
 from linkcrawl.stores.worker import StoreWorker
 
@@ -30,7 +31,8 @@ class Patient(Protocol):
 
 class StoreSession(Protocol):
     """What waiting for a lost store needs of a crawl. `store_lost`: one of those who wait has said so, and nothing is
-    sent until it is false again. `now`: Unix seconds. `wake_engine`: has the crawl ask for its next request."""
+    sent until it is false again. `clock`: only `steady` is asked. `wake_engine`: has the crawl ask for its next
+    request."""
 
     store_lost: bool
 
@@ -41,7 +43,7 @@ class StoreSession(Protocol):
     def config(self) -> Patient: ...
 
     @property
-    def now(self) -> Callable[[], float]: ...
+    def clock(self) -> Clock: ...
 
     @property
     def wake_engine(self) -> Callable[[], None]: ...
@@ -82,7 +84,7 @@ async def retry_while_store_lost(
         try:
             result = await session.worker.call(function, *args, **kwargs)
         except StoreLost as fault:
-            now = session.now()
+            now = session.clock.steady()
             if outage is None:
                 outage = Outage(now, session.config.patience, told_elsewhere=session.store_lost)
             session.store_lost = True
@@ -93,7 +95,7 @@ async def retry_while_store_lost(
             await asyncio.sleep(RETRY)
         else:
             if outage is not None and session.store_lost:
-                logger.warning("The store is back after %.0f s.", outage.seconds(session.now()))
+                logger.warning("The store is back after %.0f s.", outage.seconds(session.clock.steady()))
                 session.store_lost = False
                 session.wake_engine()
             return result

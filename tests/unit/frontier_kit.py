@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from attrs import define
 from scrapy.http import Request
 
-from linkcrawl import settings, urls
+from linkcrawl import clock, settings, urls
 from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Rules
@@ -31,14 +30,12 @@ from linkcrawl.stores.worker import StoreWorker
 T0 = 1_799_064_000.0
 
 
-@define
-class Clock:
-    """A clock that is set by hand; Unix seconds."""
+class Clock(clock.Clock):
+    """A clock that is set by hand; Unix seconds. `set_by`: by how many the machine's clock has been set since."""
 
-    at: float = T0
-
-    def __call__(self) -> float:
-        return self.at
+    def __init__(self, at: float = T0):
+        self.at, self.set_by = at, 0.0
+        super().__init__(wall=lambda: self.at + self.set_by, steady=lambda: self.at)
 
 
 def config(**changes: Any) -> Config:
@@ -68,7 +65,7 @@ def session(
         arguments=Arguments(),
         store=store,
         worker=StoreWorker(store),
-        now=clock,
+        clock=clock,
         started_at=clock(),
         clean=clean,
         policy_file=None,

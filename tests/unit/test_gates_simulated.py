@@ -67,6 +67,7 @@ class Surroundings:
     robots: RobotsCache = field(factory=lambda: RobotsCache(token="linkcrawl", ttl=86400))
     clean: bool = True
     started_at: float = T0
+    skew: float = 0.0
 
 
 @define

@@ -20,6 +20,7 @@ FLOORS = [
     ["linkcrawl.errors", "linkcrawl.text"],
     ["linkcrawl.urls"],
     ["linkcrawl.items"],
+    ["linkcrawl.clock"],
     ["linkcrawl.config"],
     ["linkcrawl.check"],
     ["linkcrawl.network"],

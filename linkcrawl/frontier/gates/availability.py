@@ -24,6 +24,14 @@ class AvailabilityContext(Protocol):
     def robots(self) -> RobotsCache: ...
     @property
     def now(self) -> Callable[[], float]: ...
+    @property
+    def skew(self) -> float: ...
+
+
+class Hours(Protocol):
+    """What opens and closes by the hour: policy rules, Visit-time of robots.txt."""
+
+    def open_at(self, now: float) -> float: ...
 
 
 class HostAvailability:
@@ -50,6 +58,13 @@ class HostAvailability:
             first = min(first, wait, key=_at) if number else wait
         return first
 
+    def opens(self, hours: Hours, now: float) -> float:
+        """When these hours open. While it isn't certain which reading of the clock is right, by both of them."""
+        at, shown = hours.open_at(now), now + self._knowledge.skew
+        if shown != now and (shown_at := hours.open_at(shown)) > shown:
+            at = max(at, now + (shown_at - shown))
+        return at
+
     def is_paused(self, host: str) -> bool:
         """Whether a policy rule keeps the host shut for ever: a pause, or quiet hours that never end."""
         applied = self._knowledge.policies.of_host(host)
@@ -59,7 +74,7 @@ class HostAvailability:
         applied = self._knowledge.policies.of_host(host)
         if applied.paused_by is not None:
             yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", standing=WaitKind.BLOCKED)
-        if (open_at := applied.open_at(now)) > now:
+        if (open_at := self.opens(applied, now)) > now:
             yield Wait(at=open_at, why="quiet hours", standing=WaitKind.QUIET)
         order = self.orders.get(host)
         if order is not None and order.blocks(now):
@@ -67,7 +82,7 @@ class HostAvailability:
         if (again_at := self.put_off.get(host, now)) > now:
             yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
         for robots in robots_of(self._knowledge.robots, host):
-            if (open_at := robots.open_at(now)) > now:
+            if (open_at := self.opens(robots, now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", standing=WaitKind.QUIET)
 
 

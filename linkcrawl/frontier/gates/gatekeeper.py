@@ -15,7 +15,14 @@ from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order
 from linkcrawl.politeness.pacing.delay import considered, counted, delay, note, ready_at, required
 from linkcrawl.politeness.pacing.hints import answer_of
-from linkcrawl.politeness.pacing.persistence import GATE, assume_just_requested, merge, pace_from_row, unblocked
+from linkcrawl.politeness.pacing.persistence import (
+    GATE,
+    assume_just_requested,
+    merge,
+    pace_from_row,
+    shifted,
+    unblocked,
+)
 from linkcrawl.politeness.pacing.state import Delay, Event, Pace, PacingLimits, Wait
 from linkcrawl.politeness.pacing.strictest import limits_between_starts, strictest
 from linkcrawl.politeness.policy.rules import Applied, SharedLimit
@@ -249,6 +256,20 @@ class Gatekeeper:
         self._terms.pop(gate.name, None)
         gate.delay = self.delay(gate.name).seconds
         gate.wake = self.wait(gate.name, self._session.now()).at
+
+    def shift(self, seconds: float, since: float) -> None:
+        """The clock has been moved by `seconds`: whatever is remembered of this crawl (which began at `since`, on the
+        clock of before) moves with it. Every gate is to be recomputed then."""
+        self._session.hosts.shift(seconds, since)
+        self._session.robots.shift(seconds, since)
+        for gate, pace in self._paces.items():
+            if pace.last_end is not None and pace.last_end >= since:
+                self._paces[gate] = shifted(pace, seconds)
+                self._session.hosts.change(gate, pace=self._paces[gate])
+        put_off = self.availability.put_off
+        self.availability.put_off = {host: until + seconds for host, until in put_off.items()}
+        self._valid.clear()
+        self._terms.clear()
 
     def handed_out(self, gate: str) -> None:
         """A request is on its way: people who look should see it."""

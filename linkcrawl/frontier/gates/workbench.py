@@ -166,6 +166,14 @@ class Workbench(Generic[Task]):
         if gate.place in (GateState.WAITING, GateState.READY):
             self._await_wake(gate)
 
+    def shift(self, seconds: float) -> None:
+        """The caller's clock has been moved: all times move with it, so that nothing waits shorter or longer."""
+        for gate in self.gates.values():
+            gate.wake += seconds
+        for limit in self._limits.values():
+            limit.ready_at += seconds
+        self._waiting = [(at + seconds, stamp, name, is_limit) for at, stamp, name, is_limit in self._waiting]
+
     def next_wake(self) -> float | None:
         """When the next gate or limit comes up; a time gone by where one may go at once, None where none waits."""
         if self._has_ready():

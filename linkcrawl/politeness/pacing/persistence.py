@@ -32,6 +32,18 @@ def unblocked(pace: Pace) -> Pace:
     return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
 
 
+def shifted(pace: Pace, seconds: float) -> Pace:
+    """The pace on a clock that has been moved by `seconds`: its waits stay as long as they were."""
+    return evolve(
+        pace,
+        silent_until=pace.silent_until and pace.silent_until + seconds,
+        last_end=None if pace.last_end is None else pace.last_end + seconds,
+        recent=tuple((at + seconds, good, refused) for at, good, refused in pace.recent),
+        blocked_since=None if pace.blocked_since is None else pace.blocked_since + seconds,
+        asked_at=None if pace.asked_at is None else pace.asked_at + seconds,
+    )
+
+
 def in_flight(pace: Pace, now: float, longest: float) -> bool:
     """Whether a request is on its way, by what is remembered. None takes longer than `longest` seconds: what began
     before that has ended, or its crawl has."""

@@ -169,6 +169,14 @@ class RobotsCache:
         self._keep(fetched.authority, entry)
         return entry
 
+    def shift(self, seconds: float, since: float) -> None:
+        """The clock has been moved by `seconds`: what was read since `since`, on the clock of before, moves with it."""
+        for authority, entry in self._entries.items():
+            if entry.asked_at >= since:
+                self._entries[authority] = evolve(
+                    entry, asked_at=entry.asked_at + seconds, expires_at=entry.expires_at + seconds
+                )
+
     def row(self, authority: str) -> dict[str, Any] | None:
         """What the store keeps of an authority, ready for JSON; None where there is no entry."""
         entry = self._entries.get(authority)

@@ -1,0 +1,85 @@
+"""The time of a crawl: Unix seconds that never jump by themselves, compared with the machine's clock at every beat.
+
+Delays need a clock that nobody sets: a correction by NTP must not shorten one. Hours, days and due times need the time
+that people read. So the line starts at the machine's time and goes on by a clock that counts suspensions too; where the
+machine's clock has been set since, the line follows once that has proved to last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attrs import frozen
+
+from linkcrawl.errors import ConfigError
+from linkcrawl.items import iso
+
+#: Seconds by which the machine's clock may differ from the line before it counts as set: NTP slews smaller errors.
+TOLERANCE = 1.0
+#: Seconds after which a machine's clock that was set is followed: some are set several times until they are right.
+SETTLED = 60.0
+#: No machine of today is before this (2026-01-01); one without a battery is in 1970 until it has asked for the time.
+EARLIEST = 1_767_225_600.0
+
+
+def boot_time() -> float:
+    """Seconds since the machine was started, suspensions included where the system can tell (Linux)."""
+    return time.clock_gettime(_BOOT)
+
+
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@frozen(kw_only=True)
+class Jump:
+    """The machine's clock has been set by `seconds` (forward: positive). `adopted`: `now` has just moved by as much;
+    else it has not moved yet, and may never do."""
+
+    seconds: float
+    adopted: bool
+
+
+class Clock:
+    """`wall`: the machine's clock, Unix seconds. `steady`: seconds that only go forward, evenly."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = boot_time):
+        self.wall, self.steady = wall, steady
+        self._offset = wall() - steady()
+        self._since = 0.0
+        #: By how many seconds the machine's clock is ahead of `now`, where it was set and hasn't been followed yet.
+        self.skew = 0.0
+        #: By how many seconds `now` has been moved since the start.
+        self.moved = 0.0
+
+    def now(self) -> float:
+        """The time of the crawl, Unix seconds. It moves by itself only as time goes by."""
+        return self.steady() + self._offset
+
+    __call__ = now
+
+    def check_jump(self) -> Jump | None:
+        """Compare the two clocks; whoever calls has to move all moments in memory with an adopted jump."""
+        skew = self.wall() - self.now()
+        if abs(skew) < TOLERANCE:
+            self.skew = 0.0
+            return None
+        if abs(skew - self.skew) >= TOLERANCE:
+            self.skew, self._since = skew, self.steady()
+            return Jump(seconds=skew, adopted=False)
+        if self.steady() - self._since < SETTLED:
+            return None
+        self._offset += skew
+        self.moved += skew
+        self.skew = 0.0
+        return Jump(seconds=skew, adopted=True)
+
+
+def machine_clock() -> Clock:
+    """The clock of a crawl that shares its work with nobody. Raises ConfigError where the machine's is not set."""
+    clock = Clock()
+    if clock.now() < EARLIEST:
+        raise ConfigError(
+            f"the machine's clock: {iso(clock.now())} can't be; set it, or start the crawl when the time is known"
+        )
+    return clock
