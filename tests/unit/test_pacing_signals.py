@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.items import iso
 from linkcrawl.politeness.outage import SILENT_GATES, OwnNetwork, note_end
 from linkcrawl.politeness.pacing.hints import answer_of, retry_at
 from linkcrawl.politeness.pacing.state import AnswerKind
@@ -107,7 +108,11 @@ def test_where_retry_after_means_something(status: int, seen: bool) -> None:
         ({"ratelimit": '"default";r=5;t=30'}, None),
         ({"ratelimit": '"default";r=0'}, None),
         ({"ratelimit": '"default";r=0;t=-30'}, None),
-        ({"ratelimit": '"default";r=0;t=3.5'}, None),
+        ({"ratelimit": '"default";r=0;t=3.5'}, 3.5),
+        ({"ratelimit": '"default";r=0.0;t=30.25'}, 30.25),
+        ({"ratelimit": '"default";r=1.0;t=30'}, None),
+        ({"ratelimit": '"default";r=0;t=' + str(int((NOW + 30) * 1000))}, 30),
+        ({"ratelimit": '"default";r=0;t=' + str(int(NOW + 30))}, 29.75),
         ({"ratelimit": '"default;r=0;t=30'}, None),
         ({"ratelimit": '"default";r=0;t=30, ;;'}, None),
         ({"ratelimit": '"default";r=0;t=' + "9" * 16}, None),
@@ -121,6 +126,43 @@ def test_where_retry_after_means_something(status: int, seen: bool) -> None:
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) + 30)}, 29.75),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) - 30)}, None),
         ({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "30"}, 30),
+        # decimals: Reddit, Discord
+        ({"x-ratelimit-remaining": "0.0", "x-ratelimit-reset": "30"}, 30),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30.5"}, 30.5),
+        ({"x-ratelimit-remaining": "0.4", "x-ratelimit-reset": "30"}, 30),
+        ({"x-ratelimit-remaining": "1.0", "x-ratelimit-reset": "30"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{NOW + 30:.3f}"}, 30),
+        # milliseconds, and smaller units by mistake
+        *(
+            ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int((NOW + 30) * unit))}, 30)
+            for unit in (1000, 10**6, 10**9)
+        ),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int((NOW - 30) * 1000))}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "120000"}, 120),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "86400"}, 86400),
+        # senseless
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99000000"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9999999999"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 30}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "9" * 400}, None),
+        ({"x-ratelimit-remaining": "-1", "x-ratelimit-reset": "30"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "-30"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "NaN"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1e3"}, None),
+        # joined: sent twice, or several quotas
+        ({"x-ratelimit-remaining": "0, 0", "x-ratelimit-reset": "30, 30"}, 30),
+        ({"x-ratelimit-remaining": "0, 7", "x-ratelimit-reset": "5, 3600"}, 5),
+        ({"x-ratelimit-remaining": "7, 0", "x-ratelimit-reset": "5, 3600"}, 3600),
+        ({"x-ratelimit-remaining": "7, 7", "x-ratelimit-reset": "5, 3600"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "30, 60"}, 60),
+        ({"x-ratelimit-remaining": "0;w=60, 9;w=3600", "x-ratelimit-reset": "30"}, 30),
+        ({"x-ratelimit-remaining": "0, 0", "x-ratelimit-reset": "soon, 30"}, 30),
+        # spans and dates
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "6m0s"}, 360),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": date(60)}, 59.75),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": iso(NOW + 30)}, 30),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": iso(NOW + 30).replace("Z", "+00:00")}, 30),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2999-01-01T00:00:00Z"}, None),
         ({"ratelimit": "r=0;t=30", "age": "5"}, None),
         ({"ratelimit": "r=0;t=30", "age": "0"}, 30),
         ({"ratelimit": "r=0;t=30", "age": "old"}, 30),

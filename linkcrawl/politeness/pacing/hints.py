@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
 
@@ -30,11 +31,18 @@ _SAID = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IG
 _MOST_SAID = 20
 #: Characters of a time, a span or a date; the longest forms have 50.
 _MAX_TIME = 100
+#: Digits of a number that means something, decimals included.
+_MAX_NUMBER = 40
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
 #: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
 _DATE_GRAIN = 1.0
-#: A reset time above this is a Unix time, not a wait.
+#: A reset number above this is a Unix time, in seconds, or in a unit that makes it larger by the thousand.
 _EPOCH = 1e9
+_EPOCH_END = 1e11
+#: Seconds that a reset number may be as a wait; a larger one below _EPOCH is taken for milliseconds.
+_LONGEST_WAIT = 86400.0
+#: Seconds until a Unix time that a quota may be reset at; one further off is nobody's quota. Months are the longest.
+_LONGEST_QUOTA = 32 * 86400.0
 
 # Of a structured field (RFC 9651): what a member may begin with, a parameter, an integer.
 _NAME = re.compile(r'"[^"\\]*"|[A-Za-z*][^\s"=]*')
@@ -130,6 +138,15 @@ def _http_date(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def _iso_date(text: str) -> float | None:
+    """A date by ISO 8601; without a zone it means UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def _cached(headers: Mapping[str, str]) -> bool:
     """Whether an answer comes out of a cache: its limits are somebody else's."""
     age = headers.get("age", "").strip()
@@ -140,26 +157,66 @@ def _rate_limit(headers: Mapping[str, str], ended: float) -> float | None:
     """Seconds until the quota is there again; None while something remains of it, or nothing can be read."""
     if _LIMITS.isdisjoint(headers):
         return None
-    waits = [_members_wait(headers.get("ratelimit", ""))]
+    waits = [_members_wait(headers, ended)]
     for prefix in _PREFIXES:
-        remaining, reset = (headers.get(f"{prefix}-{name}", "").strip() for name in ("remaining", "reset"))
-        if _INTEGER.fullmatch(remaining) and int(remaining) == 0 and _INTEGER.fullmatch(reset):
-            waits.append(float(reset) if int(reset) < _EPOCH else _until(float(reset), headers, ended))
+        remaining, reset = (_said(headers.get(f"{prefix}-{name}", "")) for name in ("remaining", "reset"))
+        used_up = [_is_used_up(value) for value in remaining]
+        if any(used_up):
+            # Of several quotas those that are used up count; where it isn't clear which reset is whose, all do.
+            whose = used_up if len(used_up) == len(reset) else [True] * len(reset)
+            pairs = zip(reset, whose, strict=True)
+            waits += [_reset_wait(value, headers, ended) for value, counts in pairs if counts]
     return max(_known(waits), default=None)
 
 
-def _members_wait(field: str) -> float | None:
+def _said(value: str) -> list[str]:
+    """The values of a field that came several times or holds several, without parameters."""
+    found = islice(_SAID.finditer(value), _MOST_SAID)
+    return [part for part in (one[0].partition(";")[0].strip() for one in found) if part]
+
+
+def _is_used_up(remaining: str) -> bool:
+    """True where less than one request remains; servers say `0`, and `0.0`."""
+    return bool(_SECONDS.fullmatch(remaining)) and len(remaining) <= _MAX_NUMBER and float(remaining) < 1
+
+
+def _reset_wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
+    """Seconds until a quota is there again; None where the value can't be read or makes no sense.
+
+    Sent are waits and Unix times, in seconds or milliseconds, with decimals or without (Reddit, Discord, Rocket.Chat);
+    micro- and nanoseconds by mistake; spans such as `6m0s`; dates.
+    """
+    if len(value) > _MAX_TIME:
+        return None
+    if not _SECONDS.fullmatch(value):
+        moment = _iso_date(value)
+        return _sensible(_wait(value, headers, ended) if moment is None else _until(moment, headers, ended))
+    number = float(value) if len(value) <= _MAX_NUMBER else math.inf
+    if number < _EPOCH:
+        wait = number if number <= _LONGEST_WAIT else number / 1000
+        return wait if wait <= _LONGEST_WAIT else None
+    for _ in range(3):
+        if number >= _EPOCH_END:
+            number /= 1000
+    return _sensible(_until(number, headers, ended)) if number < _EPOCH_END else None
+
+
+def _sensible(wait: float | None) -> float | None:
+    return wait if wait is not None and wait <= _LONGEST_QUOTA else None
+
+
+def _members_wait(headers: Mapping[str, str], ended: float) -> float | None:
     """The RateLimit field: `"name";r=0;t=30` (draft 8 and later) or `limit=9, remaining=0, reset=30` (draft 7). The
     longest wait of those policies of which nothing remains; malformed as a whole where any part is."""
-    members = [_member(text) for text in field[:2000].split(",")]
+    members = [_member(text) for text in headers.get("ratelimit", "")[:2000].split(",")]
     joined: dict[str, str] = {}
     waits = []
     for member in members:
         if member is None:
             return None
         joined |= member
-        waits.append(_member_wait(member.get("r"), member.get("t")))
-    waits.append(_member_wait(joined.get("remaining"), joined.get("reset")))
+        waits.append(_member_wait(member.get("r"), member.get("t"), headers, ended))
+    waits.append(_member_wait(joined.get("remaining"), joined.get("reset"), headers, ended))
     return max(_known(waits), default=None)
 
 
@@ -170,10 +227,10 @@ def _member(text: str) -> dict[str, str] | None:
     return None if None in parameters else {found[1]: found[2] for found in parameters if found}
 
 
-def _member_wait(remaining: str | None, reset: str | None) -> float | None:
-    if remaining is None or reset is None or not (_INTEGER.fullmatch(remaining) and _INTEGER.fullmatch(reset)):
+def _member_wait(remaining: str | None, reset: str | None, headers: Mapping[str, str], ended: float) -> float | None:
+    if remaining is None or reset is None or not _is_used_up(remaining) or not _SECONDS.fullmatch(reset):
         return None
-    return float(reset) if int(remaining) == 0 else None
+    return _reset_wait(reset, headers, ended)
 
 
 def _known(waits: Iterable[float | None]) -> list[float]:
