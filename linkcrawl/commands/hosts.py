@@ -8,12 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl import urls
+from linkcrawl.audit.pace import HostPace, pace_at
+from linkcrawl.audit.verify import read_lines
 from linkcrawl.cli.errors import one_line
 from linkcrawl.cli.terminal import columns, facts, tell
 from linkcrawl.commands.export import moment
@@ -22,7 +25,9 @@ from linkcrawl.errors import ConfigError, PolicyError
 from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.status.hosts import HostStatus, HostStatusReport
-from linkcrawl.status.render import HEAD, NAMED, host_facts, host_row, line
+from linkcrawl.status.letter import write_letter
+from linkcrawl.status.refusals import refusals_of, walls_by_host
+from linkcrawl.status.render import HEAD, NAMED, host_facts, host_row, line, walls_text
 from linkcrawl.status.snapshot import StoreSnapshot, config_of, policies_of
 from linkcrawl.stores.contract import LinkFilter, Store
 from linkcrawl.stores.opening import open_existing, open_store
@@ -42,10 +47,11 @@ class Command(ScrapyCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "[list [--collection C] | show H | block H --reason R [--until T] | unblock H] [--format table|json]"
+        acts = "[list [--collection C] | show H | block H --reason R [--until T] | unblock H | letter H]"
+        return f"{acts} [--format table|json]"
 
     def short_desc(self) -> str:
-        return "Show what hosts wait for and why; block or unblock one"
+        return "Show what hosts wait for and why; block or unblock one; write to one that turns us away"
 
     def long_desc(self) -> str:
         return "H is a host name, with :port where the port isn't the scheme's own; a URL of the host does as well."
@@ -136,14 +142,15 @@ class Asked:
 
 
 def _list(asked: Asked) -> str:
-    views = _of_collection(asked, list(HostStatusReport(asked.outlook).hosts()))
+    walls = walls_by_host(asked.store)
+    views = _of_collection(asked, list(HostStatusReport(asked.outlook, *filter(None, walls)).hosts()))
     holders = {} if asked.cluster is None else asked.cluster.holders
     if asked.as_json:
-        rows = [view.row() | asked.leased_by(view.gate) for view in views]
+        rows = [view.row() | {"walls": dict(walls.get(view.host, {}))} | asked.leased_by(view.gate) for view in views]
         return json.dumps(rows, indent=2)
     if not views:
         return "No hosts yet: the store has no such links."
-    listed = columns(HEAD, [line(view, asked.outlook.now()) for view in views])
+    listed = columns(HEAD, [line(view, asked.outlook.now(), walls.get(view.host, {})) for view in views])
     if asked.opts.collection is not None:
         listed += f"\n\n{_outlook_of(views, asked)}"
     return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster, holders)}"
@@ -188,10 +195,38 @@ def _workers(cluster: ClusterView, holders: Mapping[str, str]) -> str:
 
 def _show(asked: Asked) -> str:
     overview = HostStatusReport(asked.outlook, asked.host)
+    walls: Mapping[str, int] = walls_by_host(asked.store).get(asked.host, {})
+    leased_by = asked.leased_by(overview.host(asked.host).gate)
     if asked.as_json:
-        return json.dumps(host_row(overview, asked.host) | asked.leased_by(overview.host(asked.host).gate), indent=2)
-    leased = [("leased by", name or "nobody") for name in asked.leased_by(overview.host(asked.host).gate).values()]
-    return facts([*host_facts(overview, asked.host), *leased])
+        return json.dumps(host_row(overview, asked.host) | {"walls": dict(walls)} | leased_by, indent=2)
+    told = [("walls", walls_text(walls))] if walls else []
+    leased = [("leased by", name or "nobody") for name in leased_by.values()]
+    return facts([*host_facts(overview, asked.host), *told, *leased])
+
+
+def _letter(asked: Asked) -> str:
+    """The letter to the host's administrator. Raises ConfigError for a host that turns nothing away."""
+    config, host = asked.outlook.config, asked.host
+    refusals = refusals_of(asked.store, host)
+    if not refusals:
+        known = "turns nothing of ours away" if asked.outlook.knows(host) else "is not known: no link led there"
+        raise ConfigError(f"scrapy hosts letter: {host} {known}; scrapy hosts list names those with walls")
+    overview = HostStatusReport(asked.outlook, host)
+    delay = overview.host(host).delay
+    letter = write_letter(
+        config, host, refusals, delay=delay.seconds, origin=delay.origin, pace=_pace(config.audit, host)
+    )
+    return json.dumps(letter.row(), indent=2) if asked.as_json else letter.text()
+
+
+def _pace(audit: Path | None, host: str) -> HostPace | None:
+    """Our pace at a host by the audit log. Raises ConfigError for a file that is none."""
+    if audit is None or not audit.exists():
+        return None
+    try:
+        return pace_at(host, read_lines([audit]))
+    except (OSError, ValueError) as fault:
+        raise ConfigError(f"LINKCRAWL_AUDIT: {str(audit)!r} can't be read: {fault}") from None
 
 
 def _block(asked: Asked) -> str:
@@ -237,4 +272,5 @@ _ACTS: Mapping[str, Callable[[Asked], str]] = {
     "show": _show,
     "block": _block,
     "unblock": _unblock,
+    "letter": _letter,
 }

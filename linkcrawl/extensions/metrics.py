@@ -18,6 +18,7 @@ from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.gates.eta import frontier_stats
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Category
+from linkcrawl.pipelines.records import WALLS
 from linkcrawl.session import Session, session_of
 from linkcrawl.stores.contract import NEVER
 
@@ -75,6 +76,11 @@ class Metrics:
         for category in Category:
             kinds.add_metric([str(category)], stats.get(f"linkcrawl/category/{category}", 0))
         yield kinds
+        walls = CounterMetricFamily("linkcrawl_walls", "Checks that ended at a wall.", labels=["wall", "host"])
+        for stat, count in list(stats.items()):  # the crawl goes on counting
+            if stat.startswith(WALLS):
+                walls.add_metric(stat.removeprefix(WALLS).split("/", 1), count)
+        yield walls
         scheduler = self._crawler.engine.scheduler
         if not isinstance(scheduler, Scheduler):
             return  # the crawl is opening or has closed

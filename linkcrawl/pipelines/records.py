@@ -13,6 +13,7 @@ from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Finished, LinkState, Record
 from linkcrawl.session import session_of
+from linkcrawl.status.refusals import CHALLENGED, UNNAMED, refusing_host
 from linkcrawl.stores.retry import retry_while_store_lost
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: What the stats that count checks at a wall begin with; its name and the host that showed it follow.
+WALLS = "linkcrawl/wall/"
 #: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
 #: crash, so it is kept near what a disk needs to make a transaction safe.
 GATHER = 0.05
@@ -86,6 +89,8 @@ class RecordsPipeline:
         stats = self._crawler.stats
         stats.inc_value("linkcrawl/records")
         stats.inc_value(f"linkcrawl/category/{record.category}")
+        if record.reason == CHALLENGED:
+            stats.inc_value(f"{WALLS}{record.wall or UNNAMED}/{refusing_host(record)}")
         return record
 
     async def _write(self) -> None:

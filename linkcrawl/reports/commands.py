@@ -82,6 +82,11 @@ def host(name: str) -> str:
     return shlex.join(["scrapy", "hosts", "show", name])
 
 
+def letter(name: str) -> str:
+    """The letter to the administrator of a host that turns us away."""
+    return shlex.join(["scrapy", "hosts", "letter", name])
+
+
 def explain(url: str) -> str:
     """What would be done with a URL, and why."""
     return shlex.join(["scrapy", "explain", url])

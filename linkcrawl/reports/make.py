@@ -13,6 +13,7 @@ from linkcrawl.exports.rows import TOGETHER
 from linkcrawl.items import Category, Record
 from linkcrawl.reports.hosts import troubles
 from linkcrawl.reports.model import Excluded, MonthRatio, Move, OutcomeTable, Report, Section, Slow
+from linkcrawl.status.refusals import walls_by_host, walls_by_product
 from linkcrawl.stores.contract import Month, Query, Store, Summary, SummaryPart, Tally, Totals
 
 #: Statuses that say that the resource has a new URL for good (RFC 9110, 15.4.2 and 15.4.9).
@@ -50,6 +51,7 @@ def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
         moves=moves.most(top),
         mismatches=summary.mismatches,
         excluded=_excluded(summary),
+        walls=tuple(evolve(wall, hosts=wall.hosts[:top]) for wall in walls_by_product(walls_by_host(store))),
         hosts=troubles(store, summary.hosts, now, floor)[:top],
     )
 

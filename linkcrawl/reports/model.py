@@ -9,6 +9,7 @@ from typing import Any
 from attrs import Attribute, asdict, field, frozen
 
 from linkcrawl.items import Category, iso
+from linkcrawl.status.refusals import WallCount
 from linkcrawl.stores.contract import Mismatch, Totals
 
 
@@ -140,6 +141,7 @@ class Report:
     moves: tuple[Move, ...]
     mismatches: tuple[Mismatch, ...]
     excluded: tuple[Excluded, ...]
+    walls: tuple[WallCount, ...]
     hosts: tuple[HostTrouble, ...]
 
     def row(self) -> dict[str, Any]:

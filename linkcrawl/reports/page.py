@@ -70,6 +70,12 @@ def _content(report: Report) -> Iterator[Element]:
         tables.hosts(report),
         "Links of these hosts are not broken: the hosts don't want to be asked, or not so often.",
     )
+    yield _part(
+        "Walls against robots",
+        tables.walls(report),
+        "These hosts want proof of a human visitor. Nothing is known of the links behind: the command at a host writes "
+        "the letter to its administrator.",
+    )
     yield _part("Not asked, and why", tables.excluded(report))
     yield _part(
         "Permanent redirects worth updating",

@@ -194,6 +194,17 @@ def _minute(moment: float) -> str:
     return iso(moment)[:16].replace("T", " ") + " UTC"
 
 
+def walls(report: Report) -> Element | None:
+    """Products that turn robots away, and the hosts that have them."""
+    columns = [text_column("wall"), text_column("host"), Column(title="links")]
+    rows = [
+        [Cell(wall.wall), Cell(stranger(host.host), host.host, commands.letter(host.host)), number(host.links)]
+        for wall in report.walls
+        for host in wall.hosts
+    ]
+    return table("Walls against robots", columns, rows, "walls") if rows else None
+
+
 def excluded(report: Report) -> Element | None:
     """Links that were not asked."""
     columns = [text_column("reason"), text_column("what it means"), Column(title="links"), text_column("hosts")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from linkcrawl.items import HostMemory, Order, iso
@@ -12,7 +12,7 @@ from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.status.hosts import HostStatus, HostStatusReport
 from linkcrawl.text import seconds_text, span
 
-HEAD = ("HOST", "STATE", "DELAY", "FROM", "DUE", "ETA", "WAKE", "WHY")
+HEAD = ("HOST", "STATE", "DELAY", "FROM", "DUE", "ETA", "WAKE", "WALLS", "WHY")
 
 #: Hosts of a shared gate that are named; of more, how many.
 NAMED = 10
@@ -23,8 +23,8 @@ SLOWER_THAN_USUAL = "answers slower than usual"
 Facts = list[tuple[str, str]]
 
 
-def line(view: HostStatus, now: float) -> tuple[str, ...]:
-    """A host's line of the list, in the order of HEAD."""
+def line(view: HostStatus, now: float, walls: Mapping[str, int] = {}) -> tuple[str, ...]:
+    """A host's line of the list, in the order of HEAD. `walls`: links behind each of its walls."""
     return (
         view.host,
         view.state,
@@ -33,8 +33,14 @@ def line(view: HostStatus, now: float) -> tuple[str, ...]:
         str(view.due),
         "" if view.eta is None else span(view.eta - now),
         "" if view.wake is None else iso(view.wake),
+        walls_text(walls),
         view.why,
     )
+
+
+def walls_text(walls: Mapping[str, int]) -> str:
+    """Links behind each wall, most first: `anubis 120, unnamed 3`."""
+    return ", ".join(f"{wall} {links:,}" for wall, links in sorted(walls.items(), key=lambda item: (-item[1], item[0])))
 
 
 def host_row(overview: HostStatusReport, host: str) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class Query:
     category, status or final URL differ from the same link's check before it (of whatever time), and a link's first.
     `collection`: of links that belong to such a collection now, even if they came into it after the check. Globs
     are case-sensitive and know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
+    `reasons`: those with one of these reasons; empty: with any.
     """
 
     since: float | None = None
@@ -89,6 +90,7 @@ class Query:
     changed: bool = False
     history: bool = False
     redirected: bool = False
+    reasons: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

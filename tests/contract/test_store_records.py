@@ -160,6 +160,19 @@ QUERIES = [
     ({"category": Category.BROKEN}, "3@20 1@30"),
     ({"category": Category.OK, "until": 30.0}, "2@25"),
     ({"category": Category.OK, "history": True}, "1@10 2@15 2@25"),
+    ({"reasons": ("http_404",)}, "3@20 1@30"),
+    (
+        {
+            "reasons": (
+                "http_404",
+                "ok",
+            ),
+            "history": True,
+        },
+        "1@10 2@15 3@20 1@20 2@25 1@30",
+    ),
+    ({"reasons": ("ok",), "category": Category.BROKEN}, ""),
+    ({"reasons": ("timeout' OR 1=1 --",)}, ""),
     ({"changed": True}, "3@20 2@25"),
     ({"changed": True, "history": True}, "1@10 2@15 3@20 1@20 2@25"),
     ({"changed": True, "history": True, "since": 20.0, "until": 25.0}, "3@20 1@20"),

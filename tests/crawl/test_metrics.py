@@ -23,6 +23,7 @@ ALONE = {
     "linkcrawl_bans",
     "linkcrawl_robots_asked",
     "linkcrawl_checks_by_category",
+    "linkcrawl_walls",
     "linkcrawl_gates",
     "linkcrawl_gates_backing_off",
     "linkcrawl_backlog",

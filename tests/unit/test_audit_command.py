@@ -74,7 +74,7 @@ def test_audit_of_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        (["blok", "a"], "'blok' is not known; list, show, block, unblock would work"),
+        (["blok", "a"], "'blok' is not known; list, show, block, unblock, letter would work"),
         (["show"], "needs one host"),
         (["list", "a"], "takes no host"),
         (["show", "a b"], "is not a host"),

@@ -126,6 +126,8 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
         conditions.append({"category": str(query.category)})
     if query.redirected:
         conditions.append({"redirects": {"$gt": 0}})
+    if query.reasons:
+        conditions.append({"reason": {"$in": list(query.reasons)}})
     hint = "by_time" if query.category is None else "by_category"
     order = [("checked_at", 1), ("n", 1)]
     parts: list[Document] = [{}]

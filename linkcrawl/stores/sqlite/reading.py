@@ -214,6 +214,9 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
         values["collections"] = Globs().ids(db, query.collection)
     if query.redirected:
         where.append("records.redirects > 0")
+    if query.reasons:
+        values |= {f"reason_{number}": reason for number, reason in enumerate(query.reasons)}
+        where.append(f"records.reason IN ({', '.join(f':reason_{number}' for number in range(len(query.reasons)))})")
     if not query.history:
         where.append(_LATEST.format(until="" if query.until is None else "AND later.checked_at < :until"))
     if query.changed:
