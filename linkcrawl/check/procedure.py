@@ -5,7 +5,8 @@ against a link: where its chain ends in a failure that HEAD may be to blame for,
 page, another media type than the metadata's or a 202, a second chain asks by GET, from the link's own URL again, so
 that its redirects, time and answer stand for themselves; the last chain decides, also where it fails otherwise than the
 first. Nothing is asked after a wall (walls.py). A method is kept over all hops, 303 included. A broken connection gets
-one fresh try in a check. So a check makes at most 2 * (max_redirects + 1) + 1 requests.
+one fresh try in a check. So a check makes at most 2 * (max_redirects + 1) + 1 requests, and one
+more for each server that breaks kept connections: after the first the handler keeps none of that server's.
 
 Everything here is a value. The caller sends `Next.request`, and hands what came of it to `answered`; where the request
 may not be sent at all, it says so to `denied`.
@@ -176,6 +177,8 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     an outcome that is neither an answer nor a failure."""
     request = _pending(check)
     check = evolve(check, hops=(*check.hops, _hop(request, outcome)))
+    if outcome.stale:
+        return Next(check=check, request=request)
     if outcome.failure is not None:
         if outcome.failure in _ACCIDENTS and not check.retried:
             return Next(check=evolve(check, retried=True), request=request)

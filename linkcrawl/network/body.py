@@ -9,7 +9,8 @@ import re
 
 from linkcrawl.network.head import Head
 
-_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
+# Zeros in front are legal (RFC 9112, 7.1: 1*HEXDIG); some servers pad every size to eight or sixteen digits.
+_SIZE = re.compile(rb"0*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
 _MAX_LINE = 4096
 _MAX_TRAILERS = 100
 #: Bytes of sizes, extensions, line ends and trailers that chunks may come with (RFC 9112, 7.1.1 wants a limit): so many

@@ -24,10 +24,12 @@ _NO_PORT = {"EADDRNOTAVAIL"}
 
 @frozen(kw_only=True)
 class Fault:
-    """A step that failed: its class, and what more there is to say ("" where the class says it all)."""
+    """A step that failed: its class, and what more there is to say ("" where the class says it all). `stale`: it failed
+    because a kept connection was used again (check.outcome.Outcome)."""
 
     failure: Failure
     detail: str = ""
+    stale: bool = False
 
 
 _SENTENCES = {

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Self
 
-from attrs import define
+from attrs import define, evolve
 from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 
@@ -189,11 +189,11 @@ class CheckDownloadHandler:
             return reader.cut_short() or Fault(failure=trace.phase)
         finally:
             trace.stood_still = limit.stood_still
-        if kept and _is_stale_reply(result):
-            # It says nothing of this request. A broken connection does, and is what the check asks again after.
+        if kept and (stale := _stale(result, reader)) is not None:
             connection.abort()
-            return Fault(failure=Failure.RESET, detail="out of step with an earlier answer")
-        # After a 408 the server closes the connection, said or not; kept, it would hide the next one (_is_stale_reply).
+            self._pool.distrust(server)
+            return stale
+        # After a 408 the server closes the connection, said or not; kept, it would hide the next one (_stale).
         if isinstance(result, ReceivedAnswer) and result.reusable and result.head.status != 408:
             self._pool.put(server, connection)
         return result
@@ -240,12 +240,19 @@ class CheckDownloadHandler:
             duration_ms=None if trace.since is None or trace.stood_still else round(seconds * 1000),
             ip=trace.ip,
             failure=fault.failure,
+            stale=fault.stale,
             error=error,
         )
         return RequestFailed(fault.failure, error, trace.ip)
 
 
-def _is_stale_reply(result: ReceivedAnswer | Fault) -> bool:
-    """Did this come on a kept connection because of what was before? Bytes of an earlier answer that crossed the
-    request, or the server's notice that the connection was idle for too long (408: RFC 9110, 15.5.9)."""
-    return result.failure is Failure.PROTOCOL if isinstance(result, Fault) else result.head.status == 408
+def _stale(result: ReceivedAnswer | Fault, reader: AnswerReader) -> Fault | None:
+    """The fault of a kept connection, where what came on it says nothing of this request; None where it does.
+
+    The server had closed or reset the connection (RFC 9112, 9.3.1), bytes of an earlier answer crossed the request, or
+    the server gave notice that the connection had been idle for too long (408: RFC 9110, 15.5.9).
+    """
+    if isinstance(result, Fault) and not reader.began:
+        return evolve(result, detail="a kept connection had gone stale", stale=True)
+    crossed = result.failure is Failure.PROTOCOL if isinstance(result, Fault) else result.head.status == 408
+    return Fault(failure=Failure.RESET, detail="out of step with an earlier answer", stale=True) if crossed else None

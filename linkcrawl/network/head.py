@@ -17,8 +17,9 @@ from linkcrawl.network.fault import Fault, replace_controls
 MAX_HEAD = 256 * 1024
 #: Lines of header fields, skipped and folded ones and empty lines in front included.
 MAX_LINES = 1000
-#: 1xx answers before the final one (RFC 9110, 15.2, sets no bound).
-MAX_INTERIM = 10
+#: 1xx answers before the final one. RFC 9110, 15.2, sets no bound, and slow applications send a 102 every so often;
+#: neon reads as many.
+MAX_INTERIM = 128
 
 # The version is not looked at: "HTTP/2 200" as text comes from broken gateways. Three digits, so that 999 passes.
 _STATUS_LINE = re.compile(rb"HTTP/(\d{1,3}(?:\.\d{1,3})?)[ \t]+([1-9]\d\d)(?!\d)(.*)", re.IGNORECASE | re.DOTALL)

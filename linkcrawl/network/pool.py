@@ -15,12 +15,17 @@ Server = tuple[str, str, int]
 IDLE_SECONDS = 30.0
 
 
+#: Servers that are remembered for breaking kept connections; the oldest make room.
+DISTRUSTED = 10_000
+
+
 class Pool:
     """One idle connection for each server, `limit` in all: the longest idle one makes room. `idle` is in seconds."""
 
     def __init__(self, *, limit: int, idle: float = IDLE_SECONDS) -> None:
         self._limit, self._idle = limit, idle
         self._kept: OrderedDict[Server, tuple[Connection, asyncio.TimerHandle]] = OrderedDict()
+        self._distrusted: OrderedDict[Server, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -37,12 +42,22 @@ class Pool:
         """Keep it until the server closes it, sends something unasked, or its time is over."""
         if connection.lost:
             return
+        if server in self._distrusted:
+            connection.abort()
+            return
         self._drop(server)
         while len(self._kept) >= self._limit:
             self._drop(next(iter(self._kept)))
         timer = asyncio.get_running_loop().call_later(self._idle, connection.abort)
         self._kept[server] = connection, timer
         connection.when_lost = partial(self._remove, server)
+
+    def distrust(self, server: Server) -> None:
+        """Keep no more connections to this server: one has failed when it was used again. The next request would fail
+        as well, and be sent twice."""
+        self._distrusted[server] = None
+        if len(self._distrusted) > DISTRUSTED:
+            self._distrusted.popitem(last=False)
 
     def close(self) -> None:
         for server in list(self._kept):

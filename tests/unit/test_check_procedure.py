@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from check_kit import GOOD, HOST, IDP, LATE, RESET, START, Case, answer, failed, play
+from attrs import evolve
+from check_kit import GOOD, HOST, IDP, LATE, OK, RESET, START, Case, answer, assert_finding, failed, play
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,15 @@ def test_barred(
 def test_barred_at_a_login(bar: str | Failure, word: str) -> None:
     """What an identity provider's robots.txt says does not hide that the link leads there."""
     assert denied(waiting(answer(302, IDP)).check, Denial(reason=bar), START).finding.verdict.reason == word
+
+
+def test_a_stale_connection_says_nothing_however_often() -> None:
+    """The request goes again, and the fresh try of the check is still there."""
+    stale = evolve(RESET, stale=True)
+    assert_finding(Case("", [*[("HEAD /doc", stale)] * 5, ("HEAD /doc", RESET), ("HEAD /doc", GOOD)], OK))
+    hop = answer(302, "/b")
+    steps = [("HEAD /doc", hop), ("HEAD /b", stale), ("HEAD /b", GOOD)]
+    assert_finding(Case("", steps, OK | {"redirects": 1}))
 
 
 def test_programmer_faults() -> None:

@@ -80,7 +80,7 @@ def test_a_late_body_of_head_is_not_taken_for_the_next_answer(late, pause):
         b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-def test_bytes_that_cross_the_next_request_break_the_connection_and_no_verdict(crossing):
+def test_bytes_that_cross_the_next_request_make_the_connection_stale(crossing):
     async def script(line):
         await line.request()
         await line.say(OK + b"Content-Length: 22\r\n\r\n")
@@ -90,14 +90,16 @@ def test_bytes_that_cross_the_next_request_break_the_connection_and_no_verdict(c
 
     (first, second), peer = series(script, "HEAD", "HEAD")
     assert first.status == 200
-    assert second.failure is Failure.RESET
+    assert (second.failure, second.stale) == (Failure.RESET, True)
     assert peer.connections == 1
 
 
 @pytest.mark.parametrize(
     ("ending", "failure"), [("close", Failure.EMPTY_REPLY), ("reset", Failure.RESET)], ids=["close", "reset"]
 )
-def test_a_kept_connection_that_dies_is_not_retried_in_secret(ending, failure):
+def test_a_kept_connection_that_dies_is_stale_and_not_retried_in_secret(ending, failure):
+    """The same request goes again through its gate: the server may have seen it."""
+
     async def script(line):
         await line.request()
         await line.say(EMPTY)
@@ -107,8 +109,44 @@ def test_a_kept_connection_that_dies_is_not_retried_in_secret(ending, failure):
 
     (first, second), peer = series(script, "HEAD", "HEAD")
     assert first.status == 200
-    assert second.failure is failure
+    assert (second.failure, second.stale) == (failure, True)
+    assert second.error.endswith("a kept connection had gone stale")
     assert len(peer.requests) == 2
+
+
+@pytest.mark.parametrize("ending", ["close", "reset"])
+def test_a_server_that_breaks_kept_connections_is_asked_on_new_ones_from_then_on(ending):
+    async def script(line):
+        await line.request()
+        await line.say(EMPTY)
+        await line.request()
+        if ending == "reset":
+            line.reset()
+
+    outcomes, peer = series(script, *["HEAD"] * 5)
+    assert [outcome.stale for outcome in outcomes] == [False, True, False, False, False]
+    assert [outcome.status for outcome in outcomes] == [200, None, 200, 200, 200]
+    assert (peer.connections, len(peer.requests)) == (4, 5)
+
+
+@pytest.mark.parametrize("begun", [b"H", b"HTTP/1.1 200 OK\r\n"])
+def test_a_kept_connection_that_breaks_within_an_answer_is_not_stale(begun):
+    async def script(line):
+        await line.request()
+        await line.say(EMPTY)
+        await line.request()
+        await line.say(begun)
+        line.reset()
+
+    (_, second), _ = series(script, "HEAD", "HEAD")
+    assert (second.failure, second.stale) == (Failure.RESET, False)
+
+
+@pytest.mark.parametrize("ending", ["close", "reset"])
+def test_a_new_connection_that_breaks_is_not_stale(ending):
+    (only,), _ = series(answers(then=ending), "HEAD")
+    assert only.failure in (Failure.RESET, Failure.EMPTY_REPLY)
+    assert not only.stale
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_not_used():

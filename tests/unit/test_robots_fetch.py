@@ -6,6 +6,9 @@ import gzip
 import zlib
 
 import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.politeness.robots.fetch import LINKS_OWN, Fetched, Fetching, RobotsAvailability, begin, step
@@ -13,6 +16,7 @@ from linkcrawl.politeness.robots.parser import MAX_BYTES
 
 HOME = "http://example.org"
 BODY = b"User-agent: *\nDisallow: /"
+RAW = zlib.compress(BODY, wbits=-zlib.MAX_WBITS)
 
 
 def answer(status: int | None = None, failure: Failure | None = None, **headers: str) -> Outcome:
@@ -51,6 +55,14 @@ def test_statuses(status: int, standing: RobotsAvailability) -> None:
     end = follow(last=answer(status))
     assert (end.standing, end.failure) == (standing, None)
     assert end.body == (BODY if standing is RobotsAvailability.FOUND else b"")
+
+
+def test_a_stale_connection_says_nothing_however_often() -> None:
+    stale = evolve(answer(failure=Failure.RESET), stale=True)
+    state = begin(HOME)
+    for _ in range(5):
+        assert step(state, stale) == state
+    assert step(state, answer(failure=Failure.RESET)) == evolve(state, retried=True)
 
 
 @pytest.mark.parametrize("failure", list(Failure))
@@ -149,9 +161,19 @@ def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standi
         ("gzip", gzip.compress(BODY, mtime=0), True),
         ("GZip", gzip.compress(BODY, mtime=0), True),
         ("deflate", zlib.compress(BODY), True),
-        ("gzip", BODY, False),
-        ("br", BODY, False),
-        ("gzip, gzip", gzip.compress(gzip.compress(BODY, mtime=0), mtime=0), False),
+        ("x-gzip", gzip.compress(BODY, mtime=0), True),
+        ("deflate", RAW, True),
+        ("gzip", RAW, True),
+        ("gzip", zlib.compress(BODY), True),
+        ("gzip, gzip", gzip.compress(gzip.compress(BODY, mtime=0), mtime=0), True),
+        ("gzip, identity", gzip.compress(BODY, mtime=0), True),
+        # wrong or unknown, and the text is plain
+        *((coding, BODY, True) for coding in ("gzip", "deflate", "br", "zstd", "UTF-8", "none", "binary", "gzip, br")),
+        # what nobody can read
+        ("br", b"\x8b\x0c\x80User-agent: *\nDisallow: /\x03", False),
+        ("zstd", b"\x28\xb5\x2f\xfd\x04\x00" + BODY, False),
+        ("gzip", bytes(range(256)), False),
+        ("deflate", RAW[:-3], False),
     ],
 )
 def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
@@ -159,6 +181,22 @@ def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
     assert (end.standing, end.body) == (
         (RobotsAvailability.FOUND, BODY) if found else (RobotsAvailability.UNREACHABLE, b"")
     )
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip", "deflate", "x"])
+@given(st.binary(max_size=200))
+def test_packed_rubbish_never_opens_a_host_by_chance(coding: str, body: bytes) -> None:
+    """What is read is the text that was there, or what unpacks to its end."""
+    end = follow(last=answer(200, content_encoding=coding), body=b"\x00" + body)
+    if end.standing is RobotsAvailability.FOUND:
+        assert zlib.decompressobj(-zlib.MAX_WBITS).decompress(b"\x00" + body) == end.body
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=99), st.sampled_from(["gzip", "deflate", "br"]))
+def test_plain_text_is_read_whatever_coding_it_is_said_to_have(text: str, coding: str) -> None:
+    body = text.encode()
+    end = follow(last=answer(200, content_encoding=coding), body=body)
+    assert (end.standing, end.body) == (RobotsAvailability.FOUND, body)
 
 
 def test_a_bomb_is_unpacked_to_the_bound_only() -> None:

@@ -24,6 +24,9 @@ _ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 # "Too many requests" under three numbers: says nothing of the file (Google's robots.txt specification, for 429).
 _THROTTLED = frozenset({420, 429, 430})
 
+#: What no text holds.
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+
 #: Failures of the first request that the links of that authority would meet themselves: they get these as their own
 #: reason. Any other failure closes the authority as `robots_unreachable`.
 LINKS_OWN = frozenset(
@@ -88,6 +91,8 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
     A file that broke off is as one that could not be had, for what is missing may forbid (Google's robots.txt
     specification: interrupted connections and chunking errors are server errors). An accident gets one fresh try.
     """
+    if outcome.stale:
+        return state
     status = outcome.status
     cut = cut and status is not None and 200 <= status < 300
     if (cut or outcome.failure in _ACCIDENTS) and not state.retried:
@@ -134,25 +139,43 @@ def _redirected(state: Fetching, outcome: Outcome) -> Fetching | Fetched:
 
 
 def _found(state: Fetching, outcome: Outcome, body: bytes, answer: str) -> Fetched:
-    coding = outcome.headers.get("content-encoding", "").strip().lower()
-    plain = _decoded(body, coding)
+    codings = [coding.strip().lower() for coding in outcome.headers.get("content-encoding", "").split(",")]
+    plain: bytes | None = body
+    for coding in reversed(codings):  # the last was applied last (RFC 9110, 8.4)
+        if coding not in ("", "identity") and plain is not None:
+            plain = _unpacked(plain)
     if plain is None:
-        return _ended(
-            state, RobotsAvailability.UNREACHABLE, f"{answer}, but its Content-Encoding {coding[:40]!r} can't be read"
-        )
+        shown = ", ".join(codings)[:40]
+        note = f"{answer}, but its Content-Encoding {shown!r} can't be read"
+        return _ended(state, RobotsAvailability.UNREACHABLE, note)
     return evolve(_ended(state, RobotsAvailability.FOUND, answer, _max_age(outcome)), body=plain)
 
 
-def _decoded(body: bytes, coding: str) -> bytes | None:
-    """The body, unpacked up to MAX_BYTES where a server packs what it was asked not to; None where that fails."""
-    if coding in ("", "identity"):
-        return body
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        return None
+def _is_text(body: bytes) -> bool:
+    """True for plain text, whatever coding it is said to have: browsers show it. UTF-8, or another charset that is
+    ASCII for the most part, without control characters: packed data has these within its first bytes."""
+    if _BINARY.search(body):
+        return False
     try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MAX_BYTES)
-    except zlib.error:
-        return None
+        body.decode()
+    except UnicodeDecodeError:
+        return sum(byte > 0x7F for byte in body) * 5 <= len(body)
+    return True
+
+
+def _unpacked(body: bytes) -> bytes | None:
+    """A body that is said to be packed, MAX_BYTES of it at most: unpacked where it is gzip, zlib or raw deflate (which
+    browsers read as "deflate" too), as it is where it is plain text after all; None where it is neither."""
+    for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
+        unpacker = zlib.decompressobj(window)
+        try:
+            plain = unpacker.decompress(body, MAX_BYTES)
+        except zlib.error:
+            continue
+        # Raw deflate has no mark of its own: only a whole stream is proof of it.
+        if unpacker.eof or len(plain) == MAX_BYTES or (window > 0 and not _is_text(body)):
+            return plain
+    return body if _is_text(body) else None
 
 
 def _max_age(outcome: Outcome) -> float | None:
