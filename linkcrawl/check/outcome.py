@@ -52,8 +52,9 @@ class Outcome:
     """What came of one request: an answer (`status`, `headers`) or a `failure`, never both.
 
     `headers`: lower-case names; where a name came several times the values are joined by ", ", except that
-    `set_cookie` holds each Set-Cookie line apart. Values are text; bytes that are not UTF-8 are read as Latin-1,
-    control characters are replaced. `error`: one line for people, with host and phase; None for an answer.
+    `set_cookie` holds each Set-Cookie line apart. Values are text; bytes that are not UTF-8 are read as Latin-1, in
+    `set_cookie` as surrogate escapes; control characters are replaced. `error`: one line for people, with host and
+    phase; None for an answer.
     `stale`: the failure is that of a kept connection, which the server had left or reset before a byte of this answer:
     it says nothing of the server, and the same request may go again on a new connection.
     `sent_at`, `ended_at`: Unix seconds; `duration_ms` is measured on a steady clock, without politeness' waiting.

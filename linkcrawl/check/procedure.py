@@ -5,8 +5,8 @@ against a link: where its chain ends in a failure that HEAD may be to blame for,
 page, another media type than the metadata's or a 202, a second chain asks by GET, from the link's own URL again, so
 that its redirects, time and answer stand for themselves; the last chain decides, also where it fails otherwise than the
 first. Nothing is asked after a wall (walls.py). A method is kept over all hops, 303 included. A broken connection gets
-one fresh try in a check. So a check makes at most 2 * (max_redirects + 1) + 1 requests, and one
-more for each server that breaks kept connections: after the first the handler keeps none of that server's.
+one fresh try in a check. So a check makes at most 2 * (max_redirects + 1) + 1 requests, and one more for each server
+that breaks kept connections: after the first the handler keeps none of that server's.
 
 Everything here is a value. The caller sends `Next.request`, and hands what came of it to `answered`; where the request
 may not be sent at all, it says so to `denied`.
@@ -83,12 +83,14 @@ class RequestChain:
     """Requests by one method from the link's own URL onwards.
 
     `first`: index in Check.hops of its first request. `requests`: what it has sent or is about to send, in order, a
-    fresh try not counted. `jar`: its cookies.
+    fresh try not counted. `jar`: its cookies. `cookies_complete`: every request had all cookies that a browser would
+    have sent.
     """
 
     first: int = 0
     requests: tuple[NextRequest, ...] = ()
     jar: Jar = field(factory=Jar)
+    cookies_complete: bool = True
 
 
 @frozen(kw_only=True)
@@ -255,7 +257,8 @@ def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: 
         reason = "redirect_nowhere" if target.reason in _NOWHERE else target.reason
         return _ended(check, request, outcome, reason, f"redirected to what can't be followed: {target.error}")
     jar = check.chain.jar.take(outcome.set_cookie, request.target, outcome.ended_at)
-    follow = _request(check, request.method, target, jar.header(target))
+    cookies = jar.field(target)
+    follow = _request(check, request.method, target, cookies.value)
     limit = check.rules.max_redirects
     over = sum(hop.status is not None for hop in check.chain_hops) > limit
     known = any(sent.target.url == target.url for sent in check.chain.requests)
@@ -266,7 +269,8 @@ def _redirected(check: Check, request: NextRequest, outcome: Outcome, location: 
         return _ended(
             check, request, outcome, "too_many_redirects", f"more than {limit} redirects, next to {target.url}"
         )
-    return _send(check, follow, evolve(check.chain, jar=jar))
+    complete = check.chain.cookies_complete and cookies.complete
+    return _send(check, follow, evolve(check.chain, jar=jar, cookies_complete=complete))
 
 
 def _wall(check: Check, request: NextRequest, outcome: Outcome, location: str) -> Wall | None:
@@ -298,6 +302,8 @@ def _ended(
         error, reason = _error(error, "login_redirect"), "login_redirect"
     if reason == "ok":
         reason = soft_redirect_reason(check.chain.requests[0].target, request.target) or reason
+    elif outcome.status is not None and not check.chain.cookies_complete and judge(reason).hard:
+        error, reason = _error(error, reason), "cookies_withheld"
     verdict = judge(reason)
     finding = Finding(
         verdict=verdict,

@@ -17,7 +17,7 @@ from linkcrawl.check.outcome import Failure
 from linkcrawl.items import Category
 
 #: Of the table. It is in every record; 1 also stands for records from before it was noted.
-VERDICT_VERSION = 3
+VERDICT_VERSION = 4
 
 _OK = Category.OK
 _BROKEN = Category.BROKEN
@@ -40,6 +40,8 @@ REASONS: Mapping[str, tuple[Category, str]] = {
                             "later (503 with Retry-After)."),
     "redirect_nowhere": (_BROKEN, "The server redirects without saying where to, or to what is no usable URL."),
     "redirect_loop": (_BROKEN, "The server redirects in a circle."),
+    "cookies_withheld": (_OPEN, "The server wants more cookies back than we send (180, and 8,000 bytes); what it "
+                                "answered without them says nothing certain."),
     "too_many_redirects": (_OPEN, "There are more redirects than LINKCRAWL_MAX_REDIRECTS; where they end is unknown."),
     # No answer came.
     "dns_not_found": (_BROKEN, "The host name does not exist, or has no address."),

@@ -154,7 +154,10 @@ def _decoded(raw: bytes) -> str:
 def field_text(name: bytes, raw: bytes) -> str:
     """A field's value as clean text: UTF-8, else Latin-1, without control characters.
 
-    A Location that isn't UTF-8 keeps its very bytes, percent-encoded, as browsers send them."""
+    What goes back to a server keeps its very bytes, as browsers send them: a Location that isn't UTF-8 percent-encoded,
+    a cookie with surrogate escapes (PEP 383)."""
+    if name.lower() == b"set-cookie":
+        return replace_controls(raw.decode("utf-8", "surrogateescape"))
     if name.lower() == b"location":
         try:
             raw.decode()

@@ -13,6 +13,7 @@ from twisted.python.failure import Failure as TwistedFailure
 
 from linkcrawl import urls
 from linkcrawl.check.conclude import conclude
+from linkcrawl.check.cookies import octets
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Check, Denial, Done, Next, aborted, answered, begin, denied
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
@@ -157,7 +158,7 @@ class ResourceProxies(scrapy.Spider):
     def _request(self, link: DueLink, step: Next) -> Request:
         """A fresh request for every hop: it goes back through the scheduler to the gate of its own host."""
         following = step.request
-        headers = {"Cookie": following.cookie} if following.cookie else None
+        headers = {"Cookie": octets(following.cookie)} if following.cookie else None
         return Request(
             following.target.url,
             method=following.method,

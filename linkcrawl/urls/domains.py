@@ -19,6 +19,16 @@ def hostname_of(host: str) -> str:
     return name.strip("[]")
 
 
+@lru_cache(maxsize=1024)
+def is_public_suffix(name: str) -> bool:
+    """True for a host name below which anybody may register one (`org`, `co.uk`, `github.io`), and for the single label
+    of a top-level domain that the Public Suffix List doesn't have. False for an address."""
+    if ":" in name:
+        return False
+    found = _suffixes(name)
+    return found.suffix == name if found.suffix else "." not in name
+
+
 @lru_cache(maxsize=65536)
 def registered_domain(host: str) -> str:
     """The registered domain of a host key, by the Public Suffix List; under a top-level domain that the list doesn't

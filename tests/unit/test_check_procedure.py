@@ -118,6 +118,21 @@ def test_a_stale_connection_says_nothing_however_often() -> None:
     assert_finding(Case("", steps, OK | {"redirects": 1}))
 
 
+def test_where_cookies_are_withheld_the_verdict_is_not_hard() -> None:
+    """A server that wants more of them than we send: a browser would have sent all."""
+    many = [f"n{number}={'v' * 3000}; Path=/" for number in range(4)]
+    hop = answer(302, "/b", cookies=many)
+    step = begin(f"{HOST}/doc", Rules(), method="GET")
+    assert isinstance(step, Next)
+    step = answered(step.check, hop)
+    assert isinstance(step, Next)
+    finding = answered(step.check, answer(400)).finding  # type: ignore[union-attr]
+    assert (finding.verdict.reason, finding.verdict.hard, finding.status) == ("cookies_withheld", False, 400)
+    assert finding.error is not None
+    assert answered(step.check, failed(Failure.DNS_NOT_FOUND)).finding.verdict.hard  # type: ignore[union-attr]
+    assert answered(step.check, GOOD).finding.verdict.reason == "ok"  # type: ignore[union-attr]
+
+
 def test_programmer_faults() -> None:
     done = play(Case("", [("HEAD /doc", GOOD)], {}))
     with pytest.raises(ValueError, match="waits for no request"):

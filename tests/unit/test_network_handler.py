@@ -10,6 +10,7 @@ from network_kit import always, answers, ask, handler, one, serve
 from scrapy.http import Response
 
 from linkcrawl import urls
+from linkcrawl.check.cookies import octets
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.handler import RequestFailed
 from linkcrawl.network.transport import CONTEXT
@@ -214,6 +215,16 @@ def test_headers_come_out_in_both_forms():
     assert result.headers.getlist("Vary") == [b"A", b"B"]
     assert result.protocol == "HTTP/1.1"
     assert result.request.meta[CONTEXT].outcome is outcome
+
+
+def test_a_cookie_comes_and_goes_back_as_its_octets():
+    utf8, other = "ü中".encode(), b"\xe9\xff"
+    answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=" + utf8 + b"\r\nSet-Cookie: b=" + other + b"\x01\r\n\r\n"
+    result, outcome, _ = one(answers(answer))
+    assert outcome.set_cookie == ("a=ü中", "b=\udce9\udcff\ufffd")
+    assert result.headers.getlist("Set-Cookie")[0] == b"a=" + utf8
+    _, _, peer = one(answers(EMPTY), headers={"Cookie": octets("a=ü中; b=\udce9\udcff")})
+    assert b"Cookie: a=" + utf8 + b"; b=" + other + b"\r\n" in peer.requests[0]
 
 
 def has_ipv6():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linkcrawl import urls
 from linkcrawl.urls import Target
-from linkcrawl.urls.domains import hostname_of, registered_domain
+from linkcrawl.urls.domains import hostname_of, is_public_suffix, registered_domain
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,14 @@ def test_a_key_gives_the_hostname_that_its_url_gave(host: str, port: int) -> Non
     assert isinstance(target, Target) or port == 87  # a bad port
     if isinstance(target, Target):
         assert hostname_of(target.host) == target.hostname
+
+
+@pytest.mark.parametrize("name", ["org", "co.uk", "github.io", "corp", "localhost"])
+def test_public_suffixes(name: str) -> None:
+    assert is_public_suffix(name)
+    assert not is_public_suffix(f"a.{name}")
+
+
+@pytest.mark.parametrize("name", ["192.0.2.1", "2001:db8::1"])
+def test_an_address_is_no_public_suffix(name: str) -> None:
+    assert not is_public_suffix(name)
