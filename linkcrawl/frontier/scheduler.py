@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: As browsers send it when somebody follows a link: servers answer 404 or 406 to a bare `*/*`, and a person would get the
+#: page, not the data that a server prefers to send.
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
 #: Records without a request (refused by robots.txt, policy or their URL) that are made before the loop gets its turn.
 BURST = 100
 
@@ -94,8 +98,8 @@ class Scheduler(BaseScheduler):
         self._timer: asyncio.TimerHandle | None = None
         self._asker = Dispatcher(crawler, self.enqueue_request)
         config = session.config
-        # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5); servers choose what to send.
-        self._identity = Headers({"User-Agent": config.user_agent, "From": config.sender, "Accept": "*/*"})
+        # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5).
+        self._identity = Headers({"User-Agent": config.user_agent, "From": config.sender, "Accept": ACCEPT})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -181,6 +181,8 @@ def test_every_request_says_who_asks(scene: Scene) -> None:
         assert agent.startswith("linkcrawl/"), request
         assert SETTINGS["LINKCRAWL_CONTACT"] in agent, request
         assert request.header("from") == "ops@example.org", request
+        accepted = (request.header("accept") or "").split(",")
+        assert (accepted[0], accepted[-1]) == ("text/html", "*/*;q=0.8"), "as browsers say it"
         assert len([name for name, _ in request.headers if name.lower() in {"user-agent", "from", "host"}]) == 3
 
 

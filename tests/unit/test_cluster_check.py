@@ -33,7 +33,7 @@ def travelling(link: DueLink, location: str = "http://b.example/y") -> Transferr
     step = begin(link.url, Rules())
     assert isinstance(step, Next)
     headers = {"location": location}
-    cookie = ("sid=1; Path=/",)
+    cookie = ("sid=1\udce9; Path=/",)
     outcome = Outcome(
         sent_at=1.0, ended_at=2.5, duration_ms=1500, status=302, headers=headers, set_cookie=cookie, ip="192.0.2.1"
     )
@@ -51,7 +51,7 @@ def test_arrives_as_it_left(link: DueLink) -> None:
 
 def test_cookies_and_hops_travel() -> None:
     arrived = read_transfer(travelling(DueLink(id=1, url="http://a.example/x", host="a.example")).text())
-    cookie = Cookie(name="sid", value="1", host="a.example", path="/", secure=False)
+    cookie = Cookie(name="sid", value="1\udce9", domain="a.example", host_only=True, path="/", secure=False)
     assert arrived.check.chain.jar == Jar(cookies=(cookie,))
     assert [(hop.url, hop.status, hop.ip) for hop in arrived.check.hops] == [("http://a.example/x", 302, "192.0.2.1")]
 
