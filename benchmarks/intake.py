@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import kit
-from linkcrawl.ingest.ingest import BATCH, batches
+from linkcrawl.ingest.ingest import BATCH, read_batches
 from linkcrawl.items import Reject
 from linkcrawl.sources import read
 from linkcrawl.stores.contract import LinkEntry
@@ -48,7 +48,7 @@ def stages(seeds: Path, folder: Path, store_url: str) -> dict[str, float]:
     """Processor seconds for each part of the way of all rows."""
     reading = timed(lambda: [None for row in read(str(seeds)) if isinstance(row, Reject)])
     made: list[Sequence[LinkEntry]] = []
-    both = timed(lambda: made.extend(batch.entries for batch in batches([str(seeds)], folder / "rejects")))
+    both = timed(lambda: made.extend(batch.entries for batch in read_batches([str(seeds)], folder / "rejects")))
     store = open_store(store_url)
     adding = timed(lambda: [store.add(entries) for entries in made])
     store.close()

@@ -18,6 +18,7 @@ from linkcrawl.clock import Clock, machine_clock
 from linkcrawl.config import LOCAL, Config, read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.ingest.ingest import check_sources
+from linkcrawl.ingest.live import CrawlSeeds
 from linkcrawl.network.descriptors import raise_limit
 from linkcrawl.network.resolver import be_patient
 from linkcrawl.network.tls import client_context
@@ -26,7 +27,7 @@ from linkcrawl.politeness.policy.file import PolicyFile
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
 from linkcrawl.politeness.user_agent import refuse_listed
-from linkcrawl.sources import REDIS
+from linkcrawl.sources import MONGODB, REDIS
 from linkcrawl.stores.contract import LinkFilter, Store
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.worker import StoreWorker
@@ -161,14 +162,18 @@ class Session:
         )
 
     @property
-    def pushed_seeds(self) -> str | None:
-        """The source that people may push seeds to while this crawl runs; None for none."""
-        if not self.arguments.continuous:
-            return None
-        seeds = self.arguments.seeds or ""
-        if seeds.startswith(REDIS):
-            return seeds
-        return None if self.config.frontier == LOCAL else f"{self.config.frontier}/{PUSHED}"
+    def seeds(self) -> CrawlSeeds:
+        """Where this crawl's seeds come from."""
+        source, continuous = self.arguments.seeds, self.arguments.continuous
+        pushed = None if self.config.frontier == LOCAL else f"{self.config.frontier}/{PUSHED}"
+        if source is not None and source.startswith(REDIS):
+            pushed = source
+        return CrawlSeeds(
+            source=source,
+            watched=source if continuous and source is not None and source.startswith(MONGODB) else None,
+            pushed=pushed if continuous else None,
+            rejects=self.config.rejects,
+        )
 
     def due_before(self) -> float:
         """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""

@@ -21,14 +21,12 @@ from uuid import uuid4
 import redis
 from attrs import frozen
 from redis.asyncio import Redis
-from scrapy_redis.connection import get_redis
 
 from linkcrawl.errors import SessionLost
+from linkcrawl.redis_client import connect_async
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"
-#: Seconds to connect, and to wait for an answer. Shorter than any lease: a Redis that hangs must not cost one.
-TIMEOUT = 2.0
 #: What a session may hold is used until so many seconds before its end.
 MARGIN = 1.0
 #: Leases that a check on its way between two workers is believed in without a word of it.
@@ -106,7 +104,7 @@ class Coordinator:
     @classmethod
     def connect(cls, url: str, lease: float) -> Coordinator:
         """A hand on the ledger at a redis:// URL; nothing is asked yet."""
-        return cls(client_of(url), lease)
+        return cls(connect_async(url, "LINKCRAWL_FRONTIER"), lease)
 
     async def join(self, about: Mapping[str, Any], policies: str) -> None:
         """Begin a session. `about`: what people are shown of this worker. Raises redis.RedisError."""
@@ -250,19 +248,6 @@ class Coordinator:
     async def _load_scripts(self) -> None:
         for text in self._sources.values():
             await self._client.script_load(text)
-
-
-def client_of(url: str) -> Redis:
-    """scrapy-redis' connection, for an event loop."""
-    client: Redis = get_redis(
-        url=url,
-        redis_cls=Redis,
-        decode_responses=True,
-        socket_timeout=TIMEOUT,
-        socket_connect_timeout=TIMEOUT,
-        max_connections=1000,  # more than are ever in use, so that none is refused
-    )
-    return client
 
 
 _SCRIPTS = ("join", "beat", "place", "take", "give", "send", "collect", "out", "grant", "struck", "flying", "leave")

@@ -6,28 +6,25 @@ from collections.abc import Callable
 from contextlib import closing
 
 import redis
-from scrapy_redis.connection import get_redis
 
 from linkcrawl.clock import boot_time
 from linkcrawl.errors import ConfigError
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
+from linkcrawl.urls.servers import shown
 
 #: Readings of the clock, of which the one that came back soonest counts.
 READINGS = 5
-#: Seconds to connect and to answer.
-TIMEOUT = 5.0
 
 
 def redis_clock(url: str) -> Callable[[], float]:
     """A clock in Unix seconds that never jumps: Redis' reading of now, carried on by our steady clock. Raises
     ConfigError, one line, where there is no Redis at the URL."""
     try:
-        with closing(get_redis(url=url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)) as client:
+        with closing(connect(url, "LINKCRAWL_FRONTIER")) as client:
             offset = min(_reading(client) for _ in range(READINGS))[1]
-    except (redis.RedisError, ValueError, OSError) as fault:
-        said = " ".join(str(fault).split())
+    except REDIS_FAULTS as fault:
         raise ConfigError(
-            f"LINKCRAWL_FRONTIER: {without_userinfo(url)} can't be used: {said}; the URL of a running Redis, "
+            f"LINKCRAWL_FRONTIER: {shown(url)} can't be used: {fault_text(fault, url)}; the URL of a running Redis, "
             "redis://HOST:PORT/DB, would work"
         ) from None
     return lambda: boot_time() + offset

@@ -34,7 +34,7 @@ from linkcrawl.stores.opening import open_existing, open_store
 from linkcrawl.text import span
 
 if TYPE_CHECKING:
-    from linkcrawl.status.cluster import ClusterView
+    from linkcrawl.status.cluster import ClusterStatus
 
 #: Characters of a reason, which is shown on one line.
 LONGEST_REASON = 300
@@ -74,14 +74,14 @@ class Command(ScrapyCommand):
                 tell(_ACTS[act](Asked(store=store, outlook=outlook, host=host, opts=opts, cluster=_cluster(config))))
 
 
-def _cluster(config: Config) -> ClusterView | None:
+def _cluster(config: Config) -> ClusterStatus | None:
     """The workers that share the store's links. A Redis that is away is told, and stops nothing."""
     if config.frontier == LOCAL:
         return None
-    from linkcrawl.status.cluster import cluster_view  # it needs the extra `redis`
+    from linkcrawl.status.cluster import cluster_status  # it needs the extra `redis`
 
     try:
-        return cluster_view(config.frontier)
+        return cluster_status(config.frontier)
     except ConfigError as error:
         print(f"linkcrawl: {error}", file=sys.stderr)
         return None
@@ -130,7 +130,7 @@ class Asked:
     outlook: StoreSnapshot
     host: str
     opts: argparse.Namespace
-    cluster: ClusterView | None
+    cluster: ClusterStatus | None
 
     def leased_by(self, gate: str) -> dict[str, str | None]:
         """Which worker leases a gate, where there is a cluster."""
@@ -144,7 +144,6 @@ class Asked:
 def _list(asked: Asked) -> str:
     walls = walls_by_host(asked.store)
     views = _of_collection(asked, list(HostStatusReport(asked.outlook, *filter(None, walls)).hosts()))
-    holders = {} if asked.cluster is None else asked.cluster.holders
     if asked.as_json:
         rows = [view.row() | {"walls": dict(walls.get(view.host, {}))} | asked.leased_by(view.gate) for view in views]
         return json.dumps(rows, indent=2)
@@ -153,7 +152,7 @@ def _list(asked: Asked) -> str:
     listed = columns(HEAD, [line(view, asked.outlook.now(), walls.get(view.host, {})) for view in views])
     if asked.opts.collection is not None:
         listed += f"\n\n{_outlook_of(views, asked)}"
-    return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster, holders)}"
+    return listed if asked.cluster is None else f"{listed}\n\n{_workers(asked.cluster)}"
 
 
 def _of_collection(asked: Asked, views: list[HostStatus]) -> list[HostStatus]:
@@ -174,22 +173,21 @@ def _outlook_of(views: list[HostStatus], asked: Asked) -> str:
     return f"{due} links of {asked.opts.collection} are due; the last is asked {when}{waiting}"
 
 
-def _workers(cluster: ClusterView, holders: Mapping[str, str]) -> str:
+def _workers(cluster: ClusterStatus) -> str:
     """The workers alive, and what each leases."""
     if not cluster.workers:
         return "No worker of the cluster is alive."
-    gates = {name: sorted(gate for gate, holder in holders.items() if holder == name) for name in holders.values()}
     rows = [
         (
             worker.name,
             iso(worker.since),
-            str(worker.leases),
-            str(worker.load),
-            ", ".join(gates.get(worker.name, [])[:NAMED]) + (" …" if worker.leases > NAMED else ""),
+            str(len(worker.gates)),
+            str(worker.gates_with_work),
+            ", ".join(worker.gates[:NAMED]) + (" …" if len(worker.gates) > NAMED else ""),
         )
         for worker in cluster.workers
     ]
-    waiting = f"\n{cluster.waited_for} gates that hops wait for are leased by nobody" if cluster.waited_for else ""
+    waiting = f"\n{cluster.unleased} gates that hops wait for are leased by nobody" if cluster.unleased else ""
     return columns(("WORKER", "SINCE", "GATES", "WITH WORK", "LEASES"), rows) + waiting
 
 

@@ -11,7 +11,7 @@ from scrapy.exceptions import UsageError
 from linkcrawl.cli.errors import one_line
 from linkcrawl.config import Config, read_config
 from linkcrawl.errors import StoreLost
-from linkcrawl.ingest.ingest import Counts, ingest
+from linkcrawl.ingest.ingest import IngestCounts, ingest
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.retry import BlockingRetry
 
@@ -22,7 +22,7 @@ class Command(ScrapyCommand):
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts = Counts()
+        self.counts = IngestCounts()
 
     def syntax(self) -> str:
         return "SOURCE..."
@@ -54,7 +54,7 @@ class Command(ScrapyCommand):
             with Console(stderr=True).status("reading") as status:
                 retry = BlockingRetry(config.patience)
 
-                def progress(counts: Counts) -> None:
+                def progress(counts: IngestCounts) -> None:
                     self.counts = counts
                     retry.answered()
                     status.update(f"{counts.read} read")

@@ -1,9 +1,9 @@
-"""The database of CLARIN's older link checker, taken over: its links, its results and their history.
+"""Migrating the MongoDB database of CLARIN's older link checker: its links, their results, and the history of those.
 
-`linksToBeChecked` holds mentions of links; `linksChecked` the last result of each, `linksCheckedHistory` the ones
-before, both with the mention (url, record, collection, expectedMimeType) and the facts: status, contentType, byteSize,
-duration (ms), timestamp (ms), method, redirectCount, category, message. The facts are kept, and judged anew by
-our table; only where there is no status do the old category and message decide.
+`linksToBeChecked` holds mentions of links. `linksChecked` holds the last result of each link, and `linksCheckedHistory`
+the earlier ones; a result has a mention (url, record, collection, expectedMimeType) and facts: status, contentType,
+byteSize, duration (ms), timestamp (ms), method, redirectCount, category, message. The facts are kept and judged by our
+table; the old category and message decide only where there is no status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, plan
 from linkcrawl.check.verdict import judge, reason_of_answer
 from linkcrawl.errors import ConfigError, StoreError
-from linkcrawl.ingest.ingest import entry
+from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Reject, Seed
 from linkcrawl.sources.databases import CODEC, seed_of
 from linkcrawl.stores.contract import Store
@@ -32,13 +32,13 @@ from linkcrawl.stores.mongo.schema import client_of, one_line, shown
 from linkcrawl.text import one_line as printable
 
 WAITING = "linksToBeChecked"
-#: Those that hold results, oldest first.
+#: The collections that hold results, oldest first.
 CHECKED = ("linksCheckedHistory", "linksChecked")
 WOULD_WORK = "mongodb://HOST:PORT/DB"
 BATCH = 1000
 
 _MENTION = ("url", "record", "collection", "expectedMimeType")
-#: What old messages say where there was no status: Java's exceptions, and words of people.
+#: Reasons by words of old messages, where there was no status: Java's exceptions, and what people wrote.
 _MESSAGES = (
     ("timeout", ("timed out", "timeout")),
     ("dns_not_found", ("unknownhost", "unknown host", "not known", "nodename", "resolve")),
@@ -57,11 +57,9 @@ _CATEGORIES = {
 
 
 @frozen(kw_only=True)
-class Moved:
-    """What became of the documents of one old collection: documents = seeds or records + undated + rejected.
-
-    `undated`: results without a time, of which only the link was taken over.
-    """
+class MigrationCounts:
+    """What became of the documents of one old collection: documents = seeds + records + undated + rejected. `undated`:
+    results without a time; only their links are migrated."""
 
     name: str
     documents: int
@@ -75,24 +73,24 @@ class Moved:
         return self.documents == self.seeds + self.records + self.undated + self.rejected
 
     def line(self) -> str:
-        """For people."""
+        """One line for people."""
         what = f"{self.seeds} mentions" if self.name == WAITING else f"{self.records} results, {self.undated} undated"
         return f"{self.name}: {self.documents} documents: {what}, {self.rejected} rejected"
 
 
 @frozen(kw_only=True)
-class _Result:
-    """A document read: its mention, and its result where it has one."""
+class _Document:
+    """A document: its mention, and where it is a result the document itself and its time (Unix seconds)."""
 
     seed: Seed
     document: Mapping[str, Any] | None = None
     checked_at: float | None = None
 
 
-def migrate(source: str, store: Store | None, rejected: Callable[[Reject], None]) -> list[Moved]:
-    """Take over the database of a URL `mongodb://HOST:PORT/DB` into a store; None only counts. Nothing of the old
-    database is changed. Again, it changes nothing: links and records that are there already are left as they are.
-    `rejected` is told of documents that have no URL.
+def migrate(source: str, store: Store | None, on_reject: Callable[[Reject], None]) -> list[MigrationCounts]:
+    """Copy the database at a URL `mongodb://HOST:PORT/DB` into a store; without a store, only count. The old database
+    is only read. Idempotent: links and records that the store has are left as they are. `on_reject` gets each document
+    without a URL.
 
     Raises ConfigError for a database that can't be read or has none of the collections; StoreLost.
     """
@@ -103,7 +101,7 @@ def migrate(source: str, store: Store | None, rejected: Callable[[Reject], None]
     with client:
         try:
             database = client.get_default_database().with_options(codec_options=CODEC)
-            return [_move(database, name, store, rejected) for name in _names(database, source)]
+            return [_migrate(database, name, store, on_reject) for name in _names(database, source)]
         except PyMongoError as fault:
             raise ConfigError(f"migrate-legacy: {shown(source)} can't be read: {one_line(fault)}") from fault
 
@@ -119,59 +117,59 @@ def _names(database: Database[dict[str, Any]], source: str) -> list[str]:
     return names
 
 
-def _move(
-    database: Database[dict[str, Any]], name: str, store: Store | None, rejected: Callable[[Reject], None]
-) -> Moved:
-    moved = Moved(name=name, documents=database[name].count_documents({}))
+def _migrate(
+    database: Database[dict[str, Any]], name: str, store: Store | None, on_reject: Callable[[Reject], None]
+) -> MigrationCounts:
+    counts = MigrationCounts(name=name, documents=database[name].count_documents({}))
     documents = enumerate(database[name].find(sort=[("_id", 1)]), start=1)
     while part := list(islice(documents, BATCH)):
         rows = [_read(document, name, line) for line, document in part]
-        results = [row for row in rows if isinstance(row, _Result)]
+        found = [row for row in rows if isinstance(row, _Document)]
         for row in rows:
             if isinstance(row, Reject):
-                rejected(row)
+                on_reject(row)
         if store is not None:
-            _take_over(store, results, name)
-        moved = _counted(moved, results, len(rows) - len(results))
-    return moved
+            _copy(store, found, name)
+        counts = _count(counts, found, len(rows) - len(found))
+    return counts
 
 
-def _read(document: dict[str, Any], name: str, line: int) -> _Result | Reject:
+def _read(document: dict[str, Any], name: str, line: int) -> _Document | Reject:
     mention = {field: document[field] for field in _MENTION if field in document}
     seed = seed_of(mention, name, line)
     if isinstance(seed, Reject):
         return evolve(seed, text=json.dumps(document, default=str)[:500])
     if name == WAITING:
-        return _Result(seed=seed)
-    return _Result(seed=seed, document=document, checked_at=_moment(document.get("timestamp")))
+        return _Document(seed=seed)
+    return _Document(seed=seed, document=document, checked_at=_moment(document.get("timestamp")))
 
 
-def _counted(one: Moved, batch: list[_Result], rejected: int) -> Moved:
-    checked = [row for row in batch if row.document is not None]
-    dated = sum(row.checked_at is not None for row in checked)
+def _count(counts: MigrationCounts, batch: list[_Document], rejected: int) -> MigrationCounts:
+    results = [row for row in batch if row.document is not None]
+    dated = sum(row.checked_at is not None for row in results)
     return evolve(
-        one,
-        seeds=one.seeds + len(batch) - len(checked),
-        records=one.records + dated,
-        undated=one.undated + len(checked) - dated,
-        rejected=one.rejected + rejected,
+        counts,
+        seeds=counts.seeds + len(batch) - len(results),
+        records=counts.records + dated,
+        undated=counts.undated + len(results) - dated,
+        rejected=counts.rejected + rejected,
     )
 
 
-def _take_over(store: Store, batch: list[_Result], name: str) -> None:
-    entries = [entry(row.seed) for row in batch]
+def _copy(store: Store, batch: list[_Document], name: str) -> None:
+    entries = [link_entry(row.seed) for row in batch]
     store.add(entries)
     finished = []
-    for row, one in zip(batch, entries, strict=True):
+    for row, entry in zip(batch, entries, strict=True):
         if row.document is not None and row.checked_at is not None:
-            link = store.link(one.key)
-            assert link is not None  # as it was added
+            link = store.link(entry.key)
+            assert link is not None  # it was just added
             finished.append(_finished(link, row.document, row.checked_at, name))
     store.finish(finished)
 
 
 def _finished(link: DueLink, old: Mapping[str, Any], checked_at: float, name: str) -> Finished:
-    """The old result as a record, and its link as after a first check: an old failure is suspected, not confirmed."""
+    """The old result as a record, and its link as after its first check: an old failure is suspected, not confirmed."""
     status = _number(old.get("status"), 100, 999)
     reason = reason_of(status, old)
     redirects = _number(old.get("redirectCount")) or 0
@@ -194,7 +192,7 @@ def _finished(link: DueLink, old: Mapping[str, Any], checked_at: float, name: st
 
 
 def reason_of(status: int | None, old: Mapping[str, Any]) -> str:
-    """Why an old result was as it was."""
+    """Our reason for an old result; `not_recorded` where nothing tells."""
     category = (_text(old.get("category")) or "").lower()
     if category in _CATEGORIES and (status is None or category != "ok"):
         return _CATEGORIES[category]
@@ -205,7 +203,7 @@ def reason_of(status: int | None, old: Mapping[str, Any]) -> str:
 
 
 def _moment(value: Any) -> float | None:
-    """A time of an old document, milliseconds or a date, as Unix seconds; None for what can't be one."""
+    """A time of an old document (milliseconds, or a date) as Unix seconds; None for a value that is no time."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC).timestamp()
     milliseconds = _number(value, 1, LAST_MOMENT)
@@ -213,7 +211,7 @@ def _moment(value: Any) -> float | None:
 
 
 def _number(value: Any, least: int = 0, most: int = 2**63 - 1) -> int | None:
-    """A whole number of an old document, which may be text; None for none, and for one that can't be meant."""
+    """A whole number of an old document, which may be text; None where there is none from `least` to `most`."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -222,7 +220,7 @@ def _number(value: Any, least: int = 0, most: int = 2**63 - 1) -> int | None:
 
 
 def _method(value: Any) -> str | None:
-    """`HEAD` or `GET`, which alone a record may have."""
+    """`HEAD` or `GET`; None for any other value, which a record can't have."""
     method = (_text(value) or "").strip().upper()
     return method if method in ("HEAD", "GET") else None
 

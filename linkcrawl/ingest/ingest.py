@@ -1,4 +1,4 @@
-"""Taking seeds up: the rows of sources, read, tidied and keyed, into the store, a batch at a time."""
+"""Ingesting seeds: rows of sources become entries, tidied and keyed, which the store adds batch by batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from linkcrawl import sources, urls
 from linkcrawl.errors import ConfigError, StoreLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
-from linkcrawl.sources.marks import Checkpoint
+from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.rows import internal_error, reject
 from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
 
 logger = logging.getLogger(__name__)
 
-#: Entries of a batch, one transaction of a store.
+#: Entries of a batch, which is one transaction of the store; also its rejects.
 BATCH = 1000
 
 #: Characters of URLs and unknown fields after which a batch ends early: it bounds memory where rows are huge.
@@ -31,125 +31,127 @@ LOGGED_REJECTS = 20
 
 
 @frozen(kw_only=True)
-class Counts:
-    """What became of the rows. The sums are right at any time: read = new + known + rejected."""
+class SeedBatch:
+    """Entries for the store, and the number of rows that were rejected since the batch before."""
+
+    entries: Sequence[LinkEntry] = field(factory=tuple)
+    rejected: int = 0
+
+
+@frozen(kw_only=True)
+class IngestCounts:
+    """Rows by what became of them, so far: read = new + known + rejected."""
 
     read: int = 0
     new: int = 0
     known: int = 0
     rejected: int = 0
 
-    def plus(self, batch: Batch, taken: AddCounts) -> Counts:
-        """The counts after a batch that the store took."""
-        return Counts(
+    def plus(self, batch: SeedBatch, added: AddCounts) -> IngestCounts:
+        """The counts after the store has added a batch."""
+        return IngestCounts(
             read=self.read + len(batch.entries) + batch.rejected,
-            new=self.new + taken.new,
-            known=self.known + taken.known,
+            new=self.new + added.new,
+            known=self.known + added.known,
             rejected=self.rejected + batch.rejected,
         )
-
-
-@frozen(kw_only=True)
-class Batch:
-    """Entries for the store, and how many rows were rejected on the way to them."""
-
-    entries: Sequence[LinkEntry] = field(factory=tuple)
-    rejected: int = 0
 
 
 def ingest(
     names: Sequence[str],
     store: Store,
     rejects: Path,
-    progress: Callable[[Counts], None] | None = None,
-    lost: Callable[[StoreLost], None] | None = None,
-) -> Counts:
-    """Take the sources' seeds up into the store; `progress` is told the counts after each batch, `lost` of a store that
-    was lost: where it returns, the batch is tried again.
+    on_progress: Callable[[IngestCounts], None] | None = None,
+    on_store_lost: Callable[[StoreLost], None] | None = None,
+) -> IngestCounts:
+    """Read the sources of these names into the store, blocking. `rejects`: file to which rejected rows are appended as
+    JSON lines. `on_progress` gets the counts after each batch. `on_store_lost` is called when the store is lost; if it
+    returns, the batch is added again.
 
-    Rejected rows are added to the file `rejects` as JSON lines. Raises ConfigError, before anything is taken, where
-    a source can't be read, or where `rejects` can't be written; StoreLost as the store does, without `lost`.
+    Raises ConfigError, before anything is added, for a source that can't be read; also for a `rejects` that can't be
+    written. Without `on_store_lost`, raises StoreLost as the store does.
     """
-    counts = Counts()
-    for batch in batches(names, rejects):
-        counts = counts.plus(batch, _added(batch.entries, store, lost))
-        if progress is not None:
-            progress(counts)
+    counts = IngestCounts()
+    for batch in read_batches(names, rejects):
+        counts = counts.plus(batch, _add(batch.entries, store, on_store_lost))
+        if on_progress is not None:
+            on_progress(counts)
     return counts
 
 
-def _added(entries: Sequence[LinkEntry], store: Store, lost: Callable[[StoreLost], None] | None) -> AddCounts:
+def _add(entries: Sequence[LinkEntry], store: Store, on_store_lost: Callable[[StoreLost], None] | None) -> AddCounts:
     while True:
         try:
             return store.add(entries)
         except StoreLost as fault:
-            if lost is None:
+            if on_store_lost is None:
                 raise
-            lost(fault)
+            on_store_lost(fault)
 
 
-def batches(names: Sequence[str], rejects: Path) -> Iterator[Batch]:
-    """The sources' seeds as batches of at most BATCH entries, for `store.add`; raises as `ingest` does, at once."""
+def read_batches(names: Sequence[str], rejects: Path) -> Iterator[SeedBatch]:
+    """The sources' seeds in batches for `Store.add`. Raises what `check_sources` raises, at once; later ConfigError for
+    a `rejects` that can't be written."""
     check_sources(names, rejects)
-    return batches_of((row for name in names for row in sources.read(name, leave_out=rejects)), rejects)
+    return batch_rows((row for name in names for row in sources.read(name, leave_out=rejects)), rejects)
 
 
 def check_sources(names: Sequence[str], rejects: Path) -> None:
-    """Raise ConfigError for a source that can't be read, or that is the file `rejects`: its rows would be rejected
-    into it, to be read next, without end. In a folder that file is passed over."""
+    """Raise ConfigError for a source that can't be read, or that is the file `rejects`: reading that would append to
+    it, without end. (In a folder, the file is passed over.)"""
     for name in names:
         sources.check_source(name)
         if files.same_file(Path(name), rejects):
             raise ConfigError(
-                f"seeds: {name!r} is the file of LINKCRAWL_REJECTS, which would grow while it is read; a copy works"
+                f"seeds: {name!r} is the file of LINKCRAWL_REJECTS, which grows while it is read; a copy would work"
             )
 
 
-def batches_of(rows: Iterable[Seed | Reject | Checkpoint], rejects: Path) -> Iterator[Batch]:
-    """Rows as batches, as `batches` gives them."""
-    log = _RejectLog(rejects)
+def batch_rows(rows: Iterable[Seed | Reject | Checkpoint], rejects: Path) -> Iterator[SeedBatch]:
+    """Rows in batches. A Checkpoint ends its batch, and is acknowledged when the caller asks for the next one."""
+    reject_log = _RejectLog(rejects)
     entries: list[LinkEntry] = []
     size = rejected = 0
     try:
         for row in rows:
             if isinstance(row, Checkpoint):
-                log.flush()
-                yield Batch(entries=entries, rejected=rejected)
+                reject_log.flush()
+                yield SeedBatch(entries=entries, rejected=rejected)
                 entries, size, rejected = [], 0, 0
-                row.stored()
+                row.ack()
                 continue
             made = row if isinstance(row, Reject) else _entry_or_reject(row)
             if isinstance(made, Reject):
-                log.add(made)
+                reject_log.add(made)
                 rejected += 1
             else:
                 entries.append(made)
                 size += _size(made.seed)
             if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
-                log.flush()
-                yield Batch(entries=entries, rejected=rejected)
+                reject_log.flush()
+                yield SeedBatch(entries=entries, rejected=rejected)
                 entries, size, rejected = [], 0, 0
         if entries or rejected:
-            log.flush()
-            yield Batch(entries=entries, rejected=rejected)
+            reject_log.flush()
+            yield SeedBatch(entries=entries, rejected=rejected)
     finally:
-        log.close()
+        reject_log.close()
 
 
-def entry(seed: Seed) -> LinkEntry:
-    """A seed ready for the store."""
+def link_entry(seed: Seed) -> LinkEntry:
+    """The store's entry for a seed: the tidied URL, its key, and its host ("" where it can't be requested)."""
     url = urls.tidy(seed.url)
-    reading = urls.read_tidy(url)
-    host = reading.host if isinstance(reading, urls.Target) else ""
-    return LinkEntry(key=urls.key(url, reading), url=url, host=host, seed=seed)
+    target = urls.read_tidy(url)
+    host = target.host if isinstance(target, urls.Target) else ""
+    return LinkEntry(key=urls.key(url, target), url=url, host=host, seed=seed)
 
 
 def _entry_or_reject(seed: Seed) -> LinkEntry | Reject:
-    """The entry of a seed; a fault of ours is logged and costs this seed only."""
+    """The entry of a seed. A fault of ours is logged and costs only this seed."""
     try:
-        return entry(seed)
+        return link_entry(seed)
     except Exception as fault:
-        logger.exception("A seed can't be made ready for the store")
+        logger.exception("No entry could be made of a seed")
         return reject(internal_error(fault), source="seeds", line=0, text=seed.url)
 
 
@@ -158,7 +160,7 @@ def _size(seed: Seed) -> int:
 
 
 class _RejectLog:
-    """The rejects file, made when the first row is rejected; and the first of them in the log."""
+    """The rejects file, created for the first reject; the first rejects are logged as well."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -168,37 +170,37 @@ class _RejectLog:
     def add(self, reject: Reject) -> None:
         self._count += 1
         if self._count <= LOGGED_REJECTS:
-            logger.warning("rejected %s", describe(reject))
+            logger.warning("rejected %s", reject_text(reject))
         elif self._count == LOGGED_REJECTS + 1:
             logger.warning("more rejected lines are in %s", self._path)
         try:
             if self._file is None:
                 self._file = self._path.open("a", encoding="ascii")
             self._file.write(json.dumps(asdict(reject)) + "\n")
-        except OSError as error:
-            raise self._unwritable(error) from None
+        except OSError as fault:
+            raise self._unwritable(fault) from None
 
     def flush(self) -> None:
-        """Rejected rows are in the file before the batch that they belong to is taken."""
+        """Write what is buffered: a batch's rejects are in the file before the store adds its entries."""
         try:
             if self._file is not None:
                 self._file.flush()
-        except OSError as error:
-            raise self._unwritable(error) from None
+        except OSError as fault:
+            raise self._unwritable(fault) from None
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
-    def _unwritable(self, error: OSError) -> ConfigError:
+    def _unwritable(self, fault: OSError) -> ConfigError:
         return ConfigError(
-            f"LINKCRAWL_REJECTS: {str(self._path)!r} can't be written: {error.strerror or error}; "
+            f"LINKCRAWL_REJECTS: {str(self._path)!r} can't be written: {fault.strerror or fault}; "
             "the path of a file in a folder that can be written would work"
         )
 
 
-def describe(reject: Reject) -> str:
-    """One printable line that says where a row stood and why it was rejected."""
+def reject_text(reject: Reject) -> str:
+    """One printable line: where the row stood, and why it was rejected."""
     where = reject.source if reject.source.isprintable() else ascii(reject.source)
     why = reject.why if reject.why.isprintable() else ascii(reject.why)
     return f"{where}:{reject.line}: {why}" if reject.line else f"{where}: {why}"

@@ -1,115 +1,143 @@
-"""Taking seeds up while a crawl runs: a source once, and what comes into a database or is pushed, for ever."""
+"""Ingesting seeds while a crawl runs: a source once and, in a continuous crawl, whatever comes later."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
 
 from linkcrawl import sources
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
-from linkcrawl.ingest.ingest import Batch, Counts, batches, batches_of
-from linkcrawl.session import Session
-from linkcrawl.stores.retry import retry_while_store_lost
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.ingest.ingest import IngestCounts, SeedBatch, batch_rows, read_batches
+from linkcrawl.stores.contract import AddCounts, LinkEntry
 
 if TYPE_CHECKING:
-    from linkcrawl.frontier.scheduler import Scheduler
     from linkcrawl.sources.databases import NewDocuments
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks for due links while seeds are taken up, and for seeds that were pushed.
-LOOK = 1.0
-#: Seconds between two looks for new documents of a database.
-NEW_DOCUMENTS = 5.0
-#: Seconds between two lines about a source that is away.
+#: Seconds between two polls of a Redis key, and between two reloads of the backlog while seeds come in.
+POLL_REDIS = 1.0
+#: Seconds between two polls of a MongoDB collection.
+POLL_MONGODB = 5.0
+#: Seconds between two log lines about a source that is away.
 REPEAT = 60.0
 
 
-class LiveIngest:
-    """Reads in threads of its own, writes in the store's, and tells the frontier."""
+@frozen(kw_only=True)
+class CrawlSeeds:
+    """Where a crawl's seeds come from. `source`: read once, None for none. `watched`: a MongoDB collection whose new
+    documents are seeds, and `pushed`: a Redis key that people push seeds to, as long as the crawl runs. `rejects`: the
+    file of rejected rows."""
 
-    def __init__(self, session: Session, scheduler: Scheduler):
-        self._session = session
-        self._scheduler = scheduler
+    source: str | None
+    watched: str | None
+    pushed: str | None
+    rejects: Path
+
+
+class LiveIngest:
+    """Reads seeds in threads of its own, and has the store's thread add them.
+
+    `steady`: a clock in seconds that never jumps. `add`: adds entries to the store, waiting while it is lost.
+    `refresh_backlog`: called when the store has links that may be due. `on_new_links`: called after a source with new
+    links.
+    """
+
+    def __init__(
+        self,
+        seeds: CrawlSeeds,
+        *,
+        steady: Callable[[], float],
+        add: Callable[[Sequence[LinkEntry]], Awaitable[AddCounts]],
+        refresh_backlog: Callable[[], None],
+        on_new_links: Callable[[], Awaitable[None]],
+    ):
+        self._seeds = seeds
+        self._steady = steady
+        self._add = add
+        self._refresh_backlog = refresh_backlog
+        self._on_new_links = on_new_links
 
     async def run(self) -> None:
-        """Take up the crawl's seeds, then, in a continuous crawl, whatever comes. Raises ConfigError, StoreLost, and
-        SourceLost where the first reading fails."""
-        source, pushed = self._session.arguments.seeds, self._session.pushed_seeds
-        documents = None
-        if source is not None and self._session.arguments.continuous and source.startswith(sources.MONGODB):
+        """Ingest the source, then watch for more until cancelled, where there is anything to watch. Raises ConfigError,
+        StoreLost, and SourceLost where the first reading fails."""
+        seeds, documents = self._seeds, None
+        if seeds.watched is not None:
             from linkcrawl.sources import databases  # it needs the extra `mongo`
 
-            documents = await asyncio.to_thread(databases.NewDocuments, source)  # before: nothing falls between
-        if source is not None:
-            await self._take(source)
-        watches: list[Coroutine[Any, Any, None]] = []
-        if documents is not None:
-            watches.append(self._again(NEW_DOCUMENTS, lambda: self._take_new(documents)))
-        if pushed is not None:
-            watches.append(self._again(LOOK, lambda: self._take_pushed(pushed)))
+            # before the source is read, so that no document is missed in between
+            documents = await asyncio.to_thread(databases.NewDocuments, seeds.watched)
         try:
-            await asyncio.gather(*watches)
+            if seeds.source is not None:
+                await self._ingest_source(seeds.source)
+            polls: list[Coroutine[Any, Any, None]] = []
+            if documents is not None:
+                polls.append(self._poll(POLL_MONGODB, lambda: self._ingest_documents(documents)))
+            if seeds.pushed is not None:
+                pushed = seeds.pushed
+                polls.append(self._poll(POLL_REDIS, lambda: self._ingest_pushed(pushed)))
+            await asyncio.gather(*polls)
         finally:
             if documents is not None:
                 documents.close()
 
-    async def _again(self, every: float, take: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Take for ever. Raises StoreLost; whatever else happens is logged, and the next turn tries again."""
-        told = float("-inf")
+    async def _poll(self, seconds: float, ingest: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Ingest for ever. Raises StoreLost; any other fault is logged, and the next poll tries again."""
+        logged_at = float("-inf")
         while True:
             try:
-                await take()
+                await ingest()
             except StoreLost:
                 raise
             except Exception as fault:
-                now = self._session.clock.steady()
-                if now - told > REPEAT:
-                    told = now
+                now = self._steady()
+                if now - logged_at > REPEAT:
+                    logged_at = now
                     if isinstance(fault, ConfigError | SourceLost):
                         logger.error("%s", fault)
                     else:
-                        logger.exception("Taking seeds up met a fault of ours and goes on")
-            await asyncio.sleep(every)
+                        logger.exception("Ingesting seeds met a fault of ours and goes on")
+            await asyncio.sleep(seconds)
 
-    async def _take(self, source: str) -> None:
-        taken = await self._store(batches([source], self._session.config.rejects))
-        self._tell(source, taken)
-        if taken.new:
-            await self._scheduler.watch.warn_unmeetable_rechecks()
+    async def _ingest_source(self, source: str) -> None:
+        counts = await self._ingest(read_batches([source], self._seeds.rejects))
+        self._log(sources.display_name(source), counts)
+        if counts.new:
+            await self._on_new_links()
 
-    async def _take_new(self, documents: NewDocuments) -> None:
-        taken = await self._store(batches_of(documents.poll(), self._session.config.rejects))
-        if taken.read:
-            self._tell("new documents", taken)
+    async def _ingest_documents(self, documents: NewDocuments) -> None:
+        counts = await self._ingest(batch_rows(documents.poll(), self._seeds.rejects))
+        if counts.read:
+            self._log("new documents", counts)
 
-    async def _take_pushed(self, source: str) -> None:
+    async def _ingest_pushed(self, source: str) -> None:
         from linkcrawl.sources import pushed  # it needs the extra `redis`
 
-        if await asyncio.to_thread(pushed.waiting, source):
-            await self._take(source)
+        if await asyncio.to_thread(pushed.has_seeds, source):
+            await self._ingest_source(source)
 
-    async def _store(self, reading: Iterator[Batch]) -> Counts:
-        session, taken = self._session, Counts()
-        looked = session.clock.steady()
+    async def _ingest(self, reading: Iterator[SeedBatch]) -> IngestCounts:
+        counts, refreshed_at = IngestCounts(), self._steady()
         async for batch in _in_a_thread(reading):
-            taken = taken.plus(batch, await retry_while_store_lost(session, session.store.add, batch.entries))
-            if session.clock.steady() - looked > LOOK:
-                looked = session.clock.steady()
-                self._scheduler.feeder.refresh_backlog()
-        if taken.read:
-            self._scheduler.feeder.refresh_backlog()
-        return taken
+            counts = counts.plus(batch, await self._add(batch.entries))
+            if self._steady() - refreshed_at > POLL_REDIS:
+                refreshed_at = self._steady()
+                self._refresh_backlog()
+        if counts.read:
+            self._refresh_backlog()
+        return counts
 
-    def _tell(self, source: str, taken: Counts) -> None:
-        where = f" (they are in {self._session.config.rejects})" if taken.rejected else ""
-        counts = (taken.read, taken.new, taken.known, taken.rejected)
-        logger.info("Seeds of %s: %d read, %d new, %d known, %d rejected%s", without_userinfo(source), *counts, where)
+    def _log(self, source: str, counts: IngestCounts) -> None:
+        where = f" (they are in {self._seeds.rejects})" if counts.rejected else ""
+        numbers = (counts.read, counts.new, counts.known, counts.rejected)
+        logger.info("Seeds of %s: %d read, %d new, %d known, %d rejected%s", source, *numbers, where)
 
 
-async def _in_a_thread(reading: Iterator[Batch]) -> AsyncIterator[Batch]:
+async def _in_a_thread(reading: Iterator[SeedBatch]) -> AsyncIterator[SeedBatch]:
     while (batch := await asyncio.to_thread(next, reading, None)) is not None:
         yield batch

@@ -15,14 +15,14 @@ from linkcrawl import sources
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
-from linkcrawl.ingest.ingest import entry
+from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Reject
 from linkcrawl.politeness.pacing.delay import delay
 from linkcrawl.politeness.pacing.persistence import GATE
 from linkcrawl.politeness.pacing.state import PacingLimits
 from linkcrawl.politeness.policy.rules import Policies, SharedLimit
 from linkcrawl.simulation.engine import GateLoad, Part
-from linkcrawl.sources.marks import Checkpoint
+from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.status.snapshot import StoreSnapshot
 from linkcrawl.stores.contract import LinkFilter, Store
 
@@ -65,10 +65,10 @@ def of_sources(names: Iterable[str]) -> Workload:
     shared: dict[HostKind, HostKind] = {}
     for name in names:
         sources.check_source(name)
-        for row in sources.look(name):
+        for row in sources.peek(name):
             if isinstance(row, Reject | Checkpoint):
                 continue
-            made = entry(row)
+            made = link_entry(row)
             if made.host:
                 kind = _mentioned(kinds.get(made.key) or HostKind(made.host), row.collection, row.provider)
                 kinds[made.key] = shared.setdefault(kind, kind)

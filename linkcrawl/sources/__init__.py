@@ -1,7 +1,7 @@
-"""Sources: rows of whatever kind into Seeds, one at a time, so that memory doesn't grow with the source.
+"""Sources: the rows of files and databases as Seeds, one at a time, so that memory doesn't grow with the source.
 
-A row with nothing to check in it comes out as a `Reject` and never stops the rest. Only a source that can't be read at
-all is an error of the operator's: `ConfigError`, before anything was read.
+A row with nothing to check in it becomes a `Reject` and never stops the rest. A source that can't be read at all is an
+operator's mistake: `ConfigError`, before anything is read.
 """
 
 from __future__ import annotations
@@ -15,23 +15,28 @@ from types import ModuleType
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources import files
-from linkcrawl.sources.marks import Checkpoint
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.sources.checkpoint import Checkpoint
+from linkcrawl.urls.servers import shown
 
 STDIN = "-"
 MONGODB = ("mongodb://", "mongodb+srv://")
 REDIS = ("redis://", "rediss://")
 
-#: What an operator may be told that would work.
+#: The end of error messages.
 WOULD_WORK = f"{files.WOULD_WORK}, mongodb://HOST:PORT/DB/COLLECTION, or redis://HOST:PORT/DB/KEY"
 
 
+def display_name(source: str) -> str:
+    """The source for messages: without user, password and options, where it is a URL."""
+    return shown(source) if "://" in source else source
+
+
 def check_source(source: str) -> None:
-    """Raise ConfigError, one line with the source's name, for a source that can't be read; read nothing of it."""
+    """Raise ConfigError, one line with the source's name, for a source that can't be read. Reads nothing of it."""
     if source.startswith((*MONGODB, *REDIS)):
         _databases(source).check(source)
     elif re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", source):
-        raise ConfigError(f"seeds: {without_userinfo(source)!r} is not understood; {WOULD_WORK} would work")
+        raise ConfigError(f"seeds: {shown(source)!r} is not understood; {WOULD_WORK} would work")
     elif source != STDIN:
         files.check(source)
     elif sys.stdin is None:  # a daemon may have closed it
@@ -39,9 +44,9 @@ def check_source(source: str) -> None:
 
 
 def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject | Checkpoint]:
-    """The seeds of a source, and its rejects, in order: of a file, a folder, `-` (JSON lines on standard input), a
-    collection of MongoDB, or a key of Redis. Among them may be a Checkpoint. `leave_out`: a file that is not read
-    when it is found in a folder.
+    """The seeds and rejects of a source, in its order. A source is a file, a folder, `-` (JSON lines on standard
+    input), a collection of MongoDB, or a key of Redis, whose rows have Checkpoints between them. `leave_out`: a file
+    that is passed over in a folder.
 
     Raises what `check_source` raises, at once; SourceLost where Redis goes away while it is read.
     """
@@ -52,17 +57,17 @@ def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Rejec
     return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
-def look(source: str) -> Iterator[Seed | Reject | Checkpoint]:
-    """What `read` would give, and everything stays where it is: seeds of Redis are not taken."""
+def peek(source: str) -> Iterator[Seed | Reject | Checkpoint]:
+    """What `read` would give, without taking anything away: seeds stay in Redis."""
     if source.startswith(REDIS):
         check_source(source)
-        seeds: Iterator[Seed | Reject | Checkpoint] = _databases(source).look(source)
+        seeds: Iterator[Seed | Reject | Checkpoint] = _databases(source).peek(source)
         return seeds
     return read(source)
 
 
 def _databases(source: str) -> ModuleType:
-    """The module that reads a database, whose client is an extra of the package."""
+    """The module that reads the source's database. Raises ConfigError where its client, an extra, isn't installed."""
     name, extra = ("MongoDB", "mongo") if source.startswith(MONGODB) else ("Redis", "redis")
     try:
         if extra == "mongo":

@@ -1,8 +1,8 @@
 """CMDI metadata records (1.1 and 1.2, ISO 24622): every ResourceProxy of every type, and MdSelfLink.
 
-Streamed: what has been read is thrown away, so that a record of any size takes the same memory. Nothing outside the
-file is ever read: entities stay unresolved, and a document type declaration, which a CMDI record has no use for,
-ends the reading.
+A file is streamed: each element is dropped once it is read, so that memory doesn't grow with the record. Nothing
+outside the file is read: entities stay unresolved, and a document type declaration, which no CMDI record needs, ends
+the reading.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.rows import reject, seed_or_reject
 from linkcrawl.sources.streams import Stream
 
-#: The envelope's namespaces, of CMDI 1.1 and of 1.2. Components have other ones in 1.2.
+#: Namespaces of the envelope in CMDI 1.1 and 1.2; in 1.2, components have their own.
 NAMESPACES = ("http://www.clarin.eu/cmd/", "http://www.clarin.eu/cmd/1")
 
 
@@ -25,13 +25,13 @@ def _tags(*names: str) -> frozenset[str]:
 
 
 _READ = _tags("CMD", "Header", "ResourceProxy")
-# Kept until the element around them has been read.
+# kept until the element around them is read
 _LEAVES = _tags("ResourceRef", "ResourceType", "MdSelfLink", "MdCollectionDisplayName")
 
 
 @define
 class _Place:
-    """Where the rows of a file come from. `collection` may be learned from the first record's header."""
+    """The source, record and collection of a file's seeds. The first record's header may set `collection`."""
 
     source: str
     record: str
@@ -39,11 +39,11 @@ class _Place:
 
 
 def read_cmdi(stream: Stream, source: str, *, record: str, collection: str | None) -> Iterator[Seed | Reject]:
-    """The proxies of the records in a file, and of each its self link. CMD elements may stand within an envelope
-    such as OAI-PMH's. `record` is the file's path, for `Seed.record`; where `collection` is None, the record's
-    MdCollectionDisplayName counts.
+    """The resource proxies and self links of the records in a file. CMD elements may stand within an envelope such as
+    OAI-PMH's. `record`: the file's path, for `Seed.record`. `collection`: None takes the record's
+    MdCollectionDisplayName.
 
-    A file that breaks off or isn't XML gives what was read before the fault, and then one Reject.
+    A file that breaks off or isn't XML gives the seeds before the fault, then one Reject.
     """
     place, found = _Place(source, record, collection), False
     try:
@@ -69,7 +69,7 @@ class _DoctypeError(Exception):
 
 
 def _elements(stream: Stream) -> Iterator[etree._Element]:
-    """Each element when it has been read whole."""
+    """Each element, once it is complete."""
     context = etree.iterparse(
         stream,
         events=("end",),
@@ -114,12 +114,12 @@ def _seed(row: dict[str, str | None], place: _Place, element: etree._Element) ->
 
 
 def _line(element: etree._Element) -> int:
-    line: int | None = element.sourceline  # type: ignore[assignment]  # the stubs leave it open
+    line: int | None = element.sourceline  # type: ignore[assignment]  # the stubs don't type it
     return line or 1
 
 
 def _text(element: etree._Element | None) -> str | None:
-    """An element's text without the space around it: that of xs:anyURI is collapsed (XML Schema, 3.2.17)."""
+    """An element's text without white space around it, which xs:anyURI collapses (XML Schema 1.0 part 2, 3.2.17)."""
     return (element.text or "").strip() or None if element is not None else None
 
 
@@ -129,7 +129,7 @@ def _parent_name(element: etree._Element) -> str:
 
 
 def _forget(element: etree._Element) -> None:
-    """Drop an element's content and the elements before it, except those that what is around it still needs."""
+    """Drop an element's content and its preceding siblings, but not the leaves that their parent still needs."""
     element.clear()
     parent = element.getparent()
     while parent is not None and (before := element.getprevious()) is not None and before.tag not in _LEAVES:

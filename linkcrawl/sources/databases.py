@@ -1,6 +1,6 @@
-"""MongoDB collections as sources, one seed a document: our field names, and those of the older layout.
+"""MongoDB collections as sources: one seed a document, with our field names or those of the older layout.
 
-`mongodb://HOST:PORT/DB/COLLECTION?options` (or mongodb+srv). Nothing is written to them.
+A source is `mongodb://HOST:PORT/DB/COLLECTION?options` (or mongodb+srv). Sources are only read.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ logger = logging.getLogger(__name__)
 
 WOULD_WORK = "mongodb://HOST:PORT/DB/COLLECTION"
 
-#: How far back new documents are looked for again, since ObjectIds are made by the writers: their clocks differ, and
-#: within a second the order is another for each of them.
+#: How far back each poll looks for new documents again: writers make ObjectIds by their own clocks, and in no common
+#: order within a second.
 OVERLAP = timedelta(minutes=2)
-#: Milliseconds that a poll waits at the server for a change.
+#: Milliseconds that the server waits for a change before it answers a poll.
 AWAIT = 100
 
-# Documents are strangers': what isn't UTF-8 or a date of our calendar must not end the reading.
+# Strangers write these documents: a text that isn't UTF-8, or a date beyond the year 9999, must not end the reading.
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
 
 def check(source: str) -> None:
-    """Raise ConfigError, one line, for a collection that can't be reached or isn't there."""
+    """Raise ConfigError, one line, for a collection that can't be reached or doesn't exist."""
     with _opened(source):
         pass
 
 
 def read(source: str) -> Iterator[Seed | Reject]:
-    """The seeds of a collection by `_id`, streamed. A connection that is lost gives what was read, then one Reject."""
+    """The seeds of a collection, in the order of `_id`; where the connection is lost, one Reject ends them."""
     with _opened(source) as collection:
         line = 0
         try:
@@ -60,12 +60,11 @@ def read(source: str) -> Iterator[Seed | Reject]:
 
 
 class NewDocuments:
-    """The documents that come into a collection from now on, for a crawl that goes on for ever.
+    """The documents that come into a collection from now on, for a continuous crawl.
 
-    Make it before the collection is read, so that nothing falls between. A replica set tells of changes itself (a
-    change stream): inserted, replaced and updated documents. A standalone server is asked for larger `_id`s: that
-    finds new documents with ObjectIds or with ids that count on; those with other ids, and updated ones, are found
-    by the next crawl that reads the collection whole.
+    Make it before the collection is read, so that no document is missed in between. A replica set reports inserted,
+    replaced and updated documents by a change stream. A standalone server is polled for larger `_id`s: that finds new
+    documents whose ids are ObjectIds or grow; the next crawl that reads the whole collection finds the others.
     """
 
     def __init__(self, source: str):
@@ -73,23 +72,25 @@ class NewDocuments:
         self._name = shown(source)
         self._opening = _opened(source)
         self._collection = self._opening.__enter__()
-        self._number = 0
+        self._polled = 0
         try:
-            self._ways: _Changes | _LargerIds = (
-                _Changes(self._collection) if _tells_changes(self._collection) else _LargerIds(self._collection)
+            self._watcher: _ChangeStream | _LargerIds = (
+                _ChangeStream(self._collection)
+                if _has_change_streams(self._collection)
+                else _LargerIds(self._collection)
             )
         except PyMongoError as fault:
             self.close()
             raise ConfigError(f"seeds: {self._name} can't be watched: {one_line(fault)}") from fault
 
     def poll(self) -> Iterator[Seed | Reject]:
-        """What has come since the last poll; some of it may have come before (a known seed does no harm).
+        """The seeds of documents that came since the last poll; some may come twice, which the store ignores.
 
-        Raises SourceLost, perhaps after some rows."""
+        Raises SourceLost, possibly after some rows."""
         try:
-            for document in self._ways.new():
-                self._number += 1
-                yield seed_of(document, self._name, self._number)
+            for document in self._watcher.new():
+                self._polled += 1
+                yield seed_of(document, self._name, self._polled)
         except PyMongoError as fault:
             raise SourceLost(f"{self._name}: {one_line(fault)}") from fault
 
@@ -97,8 +98,8 @@ class NewDocuments:
         self._opening.__exit__(None, None, None)
 
 
-class _Changes:
-    """New documents as a replica set tells of them."""
+class _ChangeStream:
+    """New documents by the change stream of a replica set."""
 
     def __init__(self, collection: Collection[dict[str, Any]]):
         self._collection = collection
@@ -117,21 +118,21 @@ class _Changes:
                 self._stream = self._watch()
             while (change := self._stream.try_next()) is not None:
                 self._token = self._stream.resume_token
-                if change["fullDocument"] is not None:  # else it was deleted meanwhile
+                if change["fullDocument"] is not None:  # None: it was deleted meanwhile
                     yield change["fullDocument"]
             self._token = self._stream.resume_token
         except PyMongoError as fault:
             self._stream = None
             if not isinstance(fault, OperationFailure) or fault.has_error_label("ResumableChangeStreamError"):
                 raise
-            # The server has forgotten what came after the token: everything is read again.
+            # the server no longer has the changes after the token: read the whole collection again
             self._token = None
             self._stream = self._watch()
             yield from self._collection.find()
 
 
 class _LargerIds:
-    """New documents of a standalone server: those whose ids are larger than the largest before."""
+    """New documents of a standalone server: those with a larger `_id` than the largest so far."""
 
     def __init__(self, collection: Collection[dict[str, Any]]):
         self._collection = collection
@@ -146,7 +147,7 @@ class _LargerIds:
                 if document_id in self._seen:
                     continue
                 self._seen.add(document_id)
-                self._last = max(self._last or document_id, document_id)  # one that comes late may be smaller
+                self._last = max(self._last or document_id, document_id)  # a late document may have a smaller id
             else:
                 self._last = document_id
             yield document
@@ -167,14 +168,14 @@ def _overlap_start(last: ObjectId) -> ObjectId:
     return ObjectId.from_datetime(last.generation_time - OVERLAP)
 
 
-def _tells_changes(collection: Collection[dict[str, Any]]) -> bool:
+def _has_change_streams(collection: Collection[dict[str, Any]]) -> bool:
     hello = collection.database.command("hello")
-    return "setName" in hello or hello.get("msg") == "isdbgrid"  # the latter is a sharded cluster's router
+    return "setName" in hello or hello.get("msg") == "isdbgrid"  # isdbgrid: the router of a sharded cluster
 
 
 def seed_of(document: Mapping[str, Any], source: str, line: int) -> Seed | Reject:
-    """The seed of a document, whose `_id` is no field of it; `line` counts the documents read. Never raises: a fault of
-    ours is logged and costs this document only."""
+    """The seed of a document; its `_id` is not a field. `line`: the number of the document, from 1. Never raises: a
+    fault of ours is logged and costs only this document."""
     try:
         row = {name: _plain(value) for name, value in document.items()}
         text = json.dumps(row, ensure_ascii=False)
@@ -186,7 +187,7 @@ def seed_of(document: Mapping[str, Any], source: str, line: int) -> Seed | Rejec
 
 
 def _plain(value: Any) -> Any:
-    """A BSON value as JSON has it; what JSON has no form for becomes text."""
+    """A BSON value as a JSON value; one that JSON has no type for becomes text."""
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, list):

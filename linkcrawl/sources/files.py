@@ -1,4 +1,4 @@
-"""Files and folders as sources: which reader a name asks for, and the walk through a folder."""
+"""Files and folders as sources: the reader of each suffix, and the walk through a folder."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _LINE_READERS: dict[str, Callable[[Stream, str], Iterator[Seed | Reject]]] = {
 }
 _XML = (".xml", ".cmdi")
 
-#: What an operator may be told that would work.
+#: The end of error messages.
 WOULD_WORK = f"a folder, - (JSON lines on standard input), or a file named {' '.join((*_LINE_READERS, *_XML))} (or .gz)"
 
 
 @frozen(kw_only=True)
 class _File:
-    """A file to read. CMDI seeds get its `record` and `collection`. `within`: it was found in a folder."""
+    """A file to read. `record` and `collection` are those of its CMDI seeds. `within`: it was found in a folder."""
 
     path: Path
     record: str
@@ -45,8 +45,8 @@ class _File:
 
 def check(source: str) -> None:
     """Raise ConfigError where `source` is no file or folder that can be read."""
-    if not source:  # Path would take it for the current folder; who says nothing doesn't mean that
-        raise ConfigError(f"seeds: {source!r} names nothing; {WOULD_WORK} would work")
+    if not source:  # Path would read it as the current folder
+        raise ConfigError(f"seeds: {source!r} is empty; {WOULD_WORK} would work")
     path = Path(source)
     try:
         mode = path.stat().st_mode
@@ -62,7 +62,7 @@ def check(source: str) -> None:
 
 
 def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject]:
-    """The rows of a file, or of every file below a folder: sorted, a folder's own before its sub-folders'."""
+    """The rows of a file, or of every file below a folder: sorted by name, a folder's files before its sub-folders."""
     path = Path(source)
     if not path.is_dir():
         yield from _read_file(_File(path=path, record=_printable(path)))
@@ -75,7 +75,7 @@ def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Rejec
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether both paths lead to one file that exists."""
+    """Whether both paths lead to the same file."""
     try:
         return one.samefile(other)
     except (OSError, ValueError):
@@ -88,15 +88,15 @@ def read_stdin() -> Iterator[Seed | Reject]:
 
 
 def _suffix(path: Path) -> str:
-    """The suffix that names a reader, lower case, under an optional .gz; empty where there is none."""
+    """The suffix that has a reader, in lower case and without .gz; empty where none has."""
     name = path.name.lower().removesuffix(".gz")
     suffix = os.path.splitext(name)[1]
     return suffix if suffix in _LINE_READERS or suffix in _XML else ""
 
 
 def _walk(top: Path) -> Iterator[_File | Reject]:
-    """Every file below `top` that has a reader, sorted. A folder that is reached again, by a symbolic link or
-    another, isn't entered twice."""
+    """Every file below `top` that has a reader, sorted by name. A folder that symbolic links lead to again is entered
+    once."""
     seen: set[tuple[int, int]] = set()
     waiting = [top]
     while waiting:
@@ -124,7 +124,7 @@ def _walk(top: Path) -> Iterator[_File | Reject]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a symbolic link that leads to itself: reading it will say so
+    except OSError:  # a symbolic link that leads to itself: reading it reports that
         return False
 
 
@@ -137,7 +137,7 @@ def _found(path: Path, top: Path) -> _File:
 def _read_file(file: _File) -> Iterator[Seed | Reject]:
     source = _printable(file.path)
     try:
-        # Opening a pipe that nobody writes to would wait for ever.
+        # opening a pipe that nobody writes to would block for ever
         if file.within and not stat.S_ISREG(file.path.stat().st_mode):
             yield reject("can't be read: not a regular file", source=source, line=0)
             return
@@ -156,7 +156,7 @@ def _rows(stream: Stream, file: _File, source: str) -> Iterator[Seed | Reject]:
 
 
 def _guarded(rows: Iterator[Seed | Reject], source: str) -> Iterator[Seed | Reject]:
-    """The rows as far as the stream can be read, then one Reject."""
+    """The rows up to where the stream can't be read further, and a Reject for the rest."""
     try:
         yield from rows
     except STREAM_ERRORS as error:
@@ -171,5 +171,5 @@ def _reason(error: BaseException) -> str:
 
 
 def _printable(path: Path) -> str:
-    """The path as text; bytes of it that are not UTF-8 become U+FFFD, since every store must be able to keep it."""
+    """The path as text. Bytes that are not UTF-8 become U+FFFD: not every store can keep them."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -1,5 +1,5 @@
 """Line formats: JSON lines, CSV, TSV, and plain lists of URLs. UTF-8, with or without a byte order mark; a line that
-isn't UTF-8 is read as Latin-1. SourceLine ends are LF, CRLF or CR.
+isn't UTF-8 is read as Latin-1. Lines end with LF, CRLF or CR.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.rows import FIELDS, OLDER, reject, seed_or_reject
 from linkcrawl.sources.streams import Stream
 
-#: The longest line that is read, in bytes: it bounds memory. A URL of a million characters fits.
+#: Bytes of the longest line that is read; the limit bounds memory.
 MAX_LINE = 2 * 1024 * 1024
 
-#: Lines that one CSV row may span; a row that doesn't close its quotes within them is taken for a stray quote.
+#: Lines that one CSV row may span. A quote that isn't closed within them counts as a stray quote.
 MAX_ROW_LINES = 50
 
 _CHUNK = 256 * 1024
@@ -30,14 +30,14 @@ Rows = Iterator[Seed | Reject]
 
 @frozen
 class SourceLine:
-    """A line of text without its end; `number` counts from 1."""
+    """A line of text without its line end; `number` counts from 1."""
 
     number: int
     text: str
 
 
 def lines(stream: Stream, source: str) -> Iterator[SourceLine | Reject]:
-    """The lines of a stream; a Reject in place of one that is too long, and for text in UTF-16."""
+    """The lines of a stream; a Reject for each line that is too long, and for text in UTF-16."""
     for number, raw in enumerate(_raw_lines(stream), start=1):
         if number == 1 and raw is not None:
             if raw.startswith(_UTF16):
@@ -51,11 +51,11 @@ def lines(stream: Stream, source: str) -> Iterator[SourceLine | Reject]:
 
 
 def _raw_lines(stream: Stream) -> Iterator[bytes | None]:
-    """Lines without their ends; None for one that is too long, of which nothing is kept."""
+    """Lines without their line ends; None for a line longer than MAX_LINE, which is skipped."""
     rest, skipping = b"", False
     for chunk in _pieces(stream):
         if rest.endswith(b"\r") and not chunk.startswith(b"\n"):
-            chunk = b"\n" + chunk  # the lone CR at the seam ended a line
+            chunk = b"\n" + chunk  # a lone CR at the end of the chunk before ended a line
         *whole, rest = _split(rest + chunk)
         for line in whole:
             yield None if skipping or len(line) > MAX_LINE else line
@@ -81,7 +81,7 @@ def _pieces(stream: Stream) -> Iterator[bytes]:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """Lines without ends, the last one unfinished. A CR at the very end stays with it: an LF may follow."""
+    """Lines without their ends, the last one unfinished. It keeps a CR at its end, as an LF may follow."""
     if b"\r" not in data:
         return data.split(b"\n")
     held = data.endswith(b"\r")
@@ -106,7 +106,7 @@ _JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_jsonl(stream: Stream, source: str) -> Rows:
-    """JSON lines: one object a line. Blank lines count for nothing."""
+    """JSON lines: one object a line. Blank lines are skipped."""
     for line in lines(stream, source):
         if isinstance(line, Reject):
             yield line
@@ -125,7 +125,7 @@ def _json_row(line: SourceLine, source: str) -> Seed | Reject:
 
 
 def read_txt(stream: Stream, source: str) -> Rows:
-    """One URL a line; lines that start with # are comments."""
+    """One URL a line; a line that starts with # is a comment."""
     for line in lines(stream, source):
         if isinstance(line, Reject):
             yield line
@@ -136,12 +136,12 @@ def read_txt(stream: Stream, source: str) -> Rows:
 
 
 def read_csv(stream: Stream, source: str) -> Rows:
-    """Comma-separated rows (RFC 4180); the first one names the fields."""
+    """Comma-separated rows (RFC 4180); the first row names the fields."""
     return _read_table(stream, source, ",")
 
 
 def read_tsv(stream: Stream, source: str) -> Rows:
-    """Rows separated by tabs; the first one names the fields."""
+    """Tab-separated rows; the first row names the fields."""
     return _read_table(stream, source, "\t")
 
 
@@ -175,10 +175,10 @@ def _field_name(cell: str) -> str:
 def _table_rows(
     found: Iterator[SourceLine | Reject], delimiter: str
 ) -> Iterator[tuple[SourceLine | Reject, list[str] | None]]:
-    """Rows with the line that they start on; None for cells where quotes don't match.
+    """The cells of each row, with the line that the row starts on; None instead of cells where quotes don't match.
 
-    A stray quote must not swallow the rest of the file. So each row is read by itself, from as few lines as close
-    its quotes, and where none do, its first line is given up and the next is read afresh.
+    A stray quote must not swallow the rest of the file: each row is read from the fewest lines that close its quotes;
+    where none do, its first line is rejected and the next line starts a new row.
     """
     waiting: deque[SourceLine | Reject] = deque()
     while True:
@@ -197,11 +197,11 @@ def _table_rows(
 def _cells(
     first: SourceLine, waiting: deque[SourceLine | Reject], found: Iterator[SourceLine | Reject], delimiter: str
 ) -> tuple[list[str] | None, int]:
-    """The cells of the row that starts at `first`, and how many waiting lines it took besides."""
+    """The cells of the row that starts at `first`, and how many of the waiting lines belong to it."""
     used = 0
 
     def texts() -> Iterator[str]:
-        """The first line, and each further one that the row's open quotes ask for."""
+        """The first line, and each further line that the row's open quotes ask for."""
         nonlocal used
         yield f"{first.text}\n"
         size = len(first.text)

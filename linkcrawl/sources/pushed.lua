@@ -1,10 +1,11 @@
--- Takes seeds from a key that people push to: a list (oldest first, whichever end they push to: rpop of lpush), a set, or
--- a sorted set (highest score first). KEYS: the key, the list of what this taker has in hand, the takers. ARGV: the
--- taker, how many, seconds after which a silent taker is taken to be dead.
--- What a dead taker had in hand goes back first. What this one still has in hand was not acknowledged: it comes again.
+-- Moves a batch of seeds from a key that people push to (a list, from its right end; a set; or a sorted set, highest score
+-- first) to the reader's own list, and returns that list.
+-- KEYS: the key, the reader's batch, the readers by the time of their last call. ARGV: the reader, the seeds of a batch,
+-- the seconds after which a reader that doesn't call counts as dead.
+-- The batch of a dead reader goes back to the key first. A batch that this reader has not acknowledged is returned again.
 local now = tonumber(redis.call('TIME')[1])
-for _, taker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - tonumber(ARGV[3]))) do
-  local left = KEYS[1] .. ':taking:' .. taker
+for _, reader in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - tonumber(ARGV[3]))) do
+  local left = KEYS[1] .. ':taking:' .. reader
   while redis.call('LLEN', left) > 0 do
     local seed = redis.call('LPOP', left)
     local kind = redis.call('TYPE', KEYS[1])['ok']
@@ -16,7 +17,7 @@ for _, taker in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - tonumb
       redis.call('RPUSH', KEYS[1], seed)
     end
   end
-  redis.call('ZREM', KEYS[3], taker)
+  redis.call('ZREM', KEYS[3], reader)
 end
 redis.call('ZADD', KEYS[3], now, ARGV[1])
 while redis.call('LLEN', KEYS[2]) < tonumber(ARGV[2]) do

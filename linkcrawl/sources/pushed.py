@@ -1,8 +1,8 @@
 """Seeds that people push to Redis, as with scrapy-redis: `lpush resourceproxies:start_urls '{"url": "…"}'`, or a bare
 URL.
 
-A batch is moved to a list of its taker's own in one step, and acknowledged when it is in the store: a taker that dies
-in between loses none. Rejected ones go to a list beside the key, too.
+One script moves a batch to a list of the reader's own; the batch is acknowledged when it is in the store. So a reader
+that dies in between loses none. Rejected seeds also go to a list beside the key.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -18,23 +19,23 @@ from uuid import uuid4
 
 import redis
 from attrs import asdict, frozen
-from scrapy_redis.connection import get_redis
 
 from linkcrawl.errors import ConfigError, SourceLost
 from linkcrawl.items import Reject, Seed
+from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
+from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.lines import MAX_LINE
-from linkcrawl.sources.marks import Checkpoint
 from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.urls.servers import shown
 
 logger = logging.getLogger(__name__)
 
-#: Seeds that are in hand at a time.
-AT_ONCE = 500
-#: Seconds of silence after which what a taker has in hand goes back; far more than a batch takes.
-SILENT = 120
-#: Seconds to connect and to answer.
-TIMEOUT = 5.0
+#: Seeds of a batch.
+BATCH = 500
+#: Seconds without a sign of life after which a reader's batch goes back to the key; storing a batch takes far less.
+READER_EXPIRES = 120
+WOULD_WORK = "redis://HOST:PORT/0/resourceproxies:start_urls"
+
 #: Rejects that are kept beside the key; older ones are in LINKCRAWL_REJECTS only.
 KEPT_REJECTS = 10_000
 
@@ -54,102 +55,107 @@ class PushedKey:
 
     @property
     def shown(self) -> str:
-        """The place for messages, without user and password."""
-        return f"{without_userinfo(self.server)}/{self.key}"
+        """The key for messages, without user and password."""
+        return f"{shown(self.server)}/{self.key}"
 
 
-def place_of(source: str) -> PushedKey:
-    """The place that `redis://HOST[:PORT]/DB/KEY` names. Raises ConfigError."""
-    parts = urlsplit(source)
+def parse_key(source: str) -> PushedKey:
+    """The key that `redis://HOST[:PORT]/DB/KEY` names. Raises ConfigError."""
+    try:
+        parts = urlsplit(source)
+    except ValueError:  # brackets that don't match
+        raise ConfigError(f"seeds: {shown(source)!r} is not understood; {WOULD_WORK} would work") from None
     database, slash, key = parts.path.removeprefix("/").partition("/")
     if not (database.isdecimal() and slash and key):
-        raise ConfigError(
-            f"seeds: {without_userinfo(source)!r} names no database and key; "
-            "redis://HOST/0/resourceproxies:start_urls would work"
-        )
+        raise ConfigError(f"seeds: {shown(source)!r} names no database and key; {WOULD_WORK} would work")
     return PushedKey(server=urlunsplit((parts.scheme, parts.netloc, f"/{database}", parts.query, "")), key=key)
 
 
 def check(source: str) -> None:
-    """Raise ConfigError, one line, where nothing can be taken there."""
-    place = place_of(source)
+    """Raise ConfigError, one line, where no seeds can be read."""
+    key = parse_key(source)
     try:
-        with _client(place) as client:
+        with _client(key) as client:
             client.ping()
-    except (redis.RedisError, OSError, ValueError) as fault:
-        said = " ".join(str(fault).split())
-        raise ConfigError(f"seeds: {place.shown} can't be read: {said}; that of a running Redis would work") from None
+    except REDIS_FAULTS as fault:
+        why = fault_text(fault, source)
+        raise ConfigError(f"seeds: {key.shown} can't be read: {why}; that of a running Redis would work") from None
 
 
-def waiting(source: str) -> bool:
-    """Whether something is there, or was in the hand of a taker. Raises SourceLost."""
-    place = place_of(source)
-    try:
-        with _client(place) as client:
-            return bool(client.exists(place.key, f"{place.key}:takers"))
-    except redis.RedisError as fault:
-        raise SourceLost(f"{place.shown}: {fault}") from fault
+def has_seeds(source: str) -> bool:
+    """Whether the key holds seeds, or another reader has a batch that it hasn't acknowledged. Raises SourceLost."""
+    key = parse_key(source)
+    with _lost(key), _client(key) as client:
+        return bool(client.exists(key.key, f"{key.key}:takers"))
 
 
 def read(source: str) -> Iterator[Seed | Reject | Checkpoint]:
-    """Take all seeds that are there now. After each Checkpoint, what came before it must be in the store."""
-    place, taker = place_of(source), uuid4().hex
-    taking, takers = f"{place.key}:taking:{taker}", f"{place.key}:takers"
+    """Take every seed that the key holds now. Call each Checkpoint's `ack` when the rows before it are in the store.
+    Raises SourceLost."""
+    key, reader = parse_key(source), uuid4().hex
+    batch_key, readers = f"{key.key}:taking:{reader}", f"{key.key}:takers"
     script = resources.files("linkcrawl.sources").joinpath("pushed.lua").read_text(encoding="utf-8")
     number = 0
-    try:
-        with _client(place) as client:
-            while pushed := client.eval(script, 3, place.key, taking, takers, taker, AT_ONCE, SILENT):
-                rejected = []
-                for text in pushed:
-                    number += 1
-                    row = _row(text, place.shown, number)
-                    if isinstance(row, Reject):
-                        rejected.append(row)
-                    yield row
-                yield Checkpoint(stored=partial(_acknowledge, client, place, taking, rejected))
-            client.zrem(takers, taker)
-    except redis.RedisError as fault:
-        raise SourceLost(f"{place.shown}: {fault}") from fault
+    with _lost(key), _client(key) as client:
+        while texts := client.eval(script, 3, key.key, batch_key, readers, reader, BATCH, READER_EXPIRES):
+            rejected = []
+            for text in texts:
+                number += 1
+                row = _row(text, key.shown, number)
+                if isinstance(row, Reject):
+                    rejected.append(row)
+                yield row
+            yield Checkpoint(ack=partial(_acknowledge, client, key, batch_key, rejected))
+        client.zrem(readers, reader)
 
 
-def look(source: str) -> Iterator[Seed | Reject]:
-    """The seeds that are there now, which stay there. One that is pushed meanwhile may come, or not. Raises
+def peek(source: str) -> Iterator[Seed | Reject]:
+    """The seeds that the key holds now, which stay there. A seed that is pushed meanwhile may be among them. Raises
     SourceLost."""
-    place = place_of(source)
+    key = parse_key(source)
+    with _lost(key), _client(key) as client:
+        for number, text in enumerate(_texts(client, key.key), 1):
+            yield _row(text, key.shown, number)
+
+
+@contextmanager
+def _lost(key: PushedKey) -> Iterator[None]:
     try:
-        with _client(place) as client:
-            for number, text in enumerate(_there(client, place.key), 1):
-                yield _row(text, place.shown, number)
-    except redis.RedisError as fault:
-        raise SourceLost(f"{place.shown}: {fault}") from fault
+        yield
+    except REDIS_FAULTS as fault:
+        raise SourceLost(f"{key.shown}: {fault_text(fault, key.server)}") from fault
 
 
-def _there(client: redis.Redis, key: str) -> Iterator[Any]:
+def _client(key: PushedKey) -> redis.Redis:
+    return connect(key.server, "seeds")
+
+
+def _texts(client: redis.Redis, key: str) -> Iterator[Any]:
     kind = client.type(key)
     if kind == b"set":
-        yield from client.sscan_iter(key, count=AT_ONCE)
+        yield from client.sscan_iter(key, count=BATCH)
     elif kind == b"zset":
-        yield from (text for text, _ in client.zscan_iter(key, count=AT_ONCE))
-    else:  # counted from its end, which is the oldest: what is pushed meanwhile moves nothing
+        yield from (text for text, _ in client.zscan_iter(key, count=BATCH))
+    else:  # a list is read from its end, its oldest seed: pushing meanwhile doesn't move those
         last = -1
-        while texts := client.lrange(key, last - AT_ONCE + 1, last):
+        while texts := client.lrange(key, last - BATCH + 1, last):
             yield from reversed(texts)
-            last -= AT_ONCE
+            last -= BATCH
 
 
-def _acknowledge(client: redis.Redis, place: PushedKey, taking: str, rejected: list[Reject]) -> None:
-    with client.pipeline() as batch:
+def _acknowledge(client: redis.Redis, key: PushedKey, batch_key: str, rejected: list[Reject]) -> None:
+    """Raises SourceLost; then the batch comes again, and its seeds are known ones."""
+    with _lost(key), client.pipeline() as commands:
         if rejected:
-            batch.lpush(place.rejects, *(json.dumps(asdict(row)) for row in rejected))
-            batch.ltrim(place.rejects, 0, KEPT_REJECTS - 1)
-        batch.delete(taking)
-        batch.execute()
+            commands.lpush(key.rejects, *(json.dumps(asdict(row)) for row in rejected))
+            commands.ltrim(key.rejects, 0, KEPT_REJECTS - 1)
+        commands.delete(batch_key)
+        commands.execute()
 
 
 def _row(pushed: bytes, source: str, number: int) -> Seed | Reject:
-    """The seed of a pushed text, a JSON object or else a URL. Never raises: a fault of ours is logged and costs this
-    text only."""
+    """The seed of a pushed text, a JSON object or else a URL. Never raises: a fault of ours is logged and costs only
+    this text."""
     try:
         return _read_row(pushed, source, number)
     except Exception as fault:
@@ -168,10 +174,3 @@ def _read_row(pushed: bytes, source: str, number: int) -> Seed | Reject:
     except (ValueError, RecursionError) as fault:
         return reject(f"not JSON: {fault}", source=source, line=number, text=text)
     return seed_or_reject(row, source=source, line=number, text=text)
-
-
-def _client(place: PushedKey) -> redis.Redis:
-    client: redis.Redis = get_redis(
-        url=place.server, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, encoding="utf-8"
-    )
-    return client

@@ -1,4 +1,4 @@
-"""One row of a source, a mapping of field names to values, into a Seed or a Reject."""
+"""Rows of sources: a mapping of field names to values becomes a Seed or a Reject."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ logger = logging.getLogger(__name__)
 TEXTS = ("collection", "record", "expected_mime", "provider", "resource_type")
 FIELDS = frozenset(("url", "priority", *TEXTS))
 
-#: Field names of the older layout, and today's.
+#: Field names of the older layout, with those of today.
 OLDER = {"expectedMimeType": "expected_mime"}
 
-#: What every store can hold. Larger than anything that orders work.
+#: The largest priority that every store can hold.
 MAX_PRIORITY = 2**31 - 1
 
-#: Levels that the value of an unknown field may be nested. Whoever reads it later must be able to: Python's JSON gives
-#: up at hundreds, by what else is on the stack.
+#: Levels that the value of an unknown field may be nested: Python's JSON, which reads it again, fails at some hundreds.
 MAX_DEPTH = 50
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 
-#: Characters of a bad line that are kept.
+#: Characters of a rejected line that are kept.
 KEPT_TEXT = 500
-# Cut before redacting as well: a line may be megabytes long, a login is not.
-_LOOKED_AT = 4000
+# Characters of a rejected line that are searched for a login: a line may be megabytes long.
+_SEARCHED_TEXT = 4000
 
 
 def seed_or_reject(row: Mapping[str, Any], *, source: str, line: int, text: str) -> Seed | Reject:
-    """The seed of a row. `text` is what stood in the source, for the reject. Never raises: a fault of ours is logged
-    and costs this row only."""
+    """The seed of a row. `text`: the row as the source has it, for the reject. Never raises: a fault of ours is logged
+    and costs only this row."""
     try:
         return _seed(row)
     except BadRowError as error:
@@ -54,8 +53,8 @@ def internal_error(fault: Exception) -> str:
 
 
 def reject(why: str, *, source: str, line: int, text: str = "") -> Reject:
-    """A Reject with its text cut, and no user:password@ in it."""
-    return Reject(source=source, line=line, why=redact(why), text=redact(text[:_LOOKED_AT])[:KEPT_TEXT])
+    """A Reject without user:password@; its text is cut to KEPT_TEXT characters."""
+    return Reject(source=source, line=line, why=redact(why), text=redact(text[:_SEARCHED_TEXT])[:KEPT_TEXT])
 
 
 def _seed(row: Mapping[str, Any]) -> Seed:
@@ -85,8 +84,8 @@ def _url(value: Any) -> str:
 
 
 def _text(name: str, value: Any) -> str | None:
-    """A text field. Numbers are taken as they are written: identifiers often are numbers. Lists are not taken apart,
-    since a mention in two collections is two rows."""
+    """A text field. A number becomes text, as identifiers often are numbers. A list is refused: a mention in two
+    collections is two rows."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -113,7 +112,7 @@ def _priority(value: Any) -> int:
 
 
 def _redacted(value: Any, depth: int = 0) -> Any:
-    """The value of an unknown field without the logins of the URLs in it."""
+    """The value of an unknown field, without the user:password@ of URLs in it."""
     if isinstance(value, str):
         return redact(value)
     if depth > MAX_DEPTH and isinstance(value, (dict, list)):

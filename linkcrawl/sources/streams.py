@@ -1,4 +1,4 @@
-"""Files and pipes as streams of bytes, gunzipped where they are gzipped."""
+"""Files and pipes as streams of bytes, decompressed where they are gzipped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Protocol, cast
 
 _GZIP = b"\x1f\x8b"
 
-#: What reading a stream may raise: the file system's troubles, and gzip data that is cut short or damaged.
+#: What reading a stream may raise: errors of the file system, and gzip data that is cut short or damaged.
 STREAM_ERRORS = (OSError, EOFError, zlib.error)
 
 
 class Stream(Protocol):
-    """What the readers need of a stream."""
+    """A binary stream that can be read in chunks."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -22,7 +22,7 @@ class Stream(Protocol):
 
 
 def unpacked(raw: io.BufferedReader, *, gzipped: bool = False) -> Stream:
-    """The stream, gunzipped where it starts like gzip data, or where `gzipped` says that it should be."""
+    """The stream, decompressed where it starts with gzip's magic number or `gzipped` is true (by the file's name)."""
     if gzipped or raw.peek(2)[:2] == _GZIP:
         return cast(Stream, gzip.GzipFile(fileobj=raw))
     return raw

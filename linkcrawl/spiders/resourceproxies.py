@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -26,6 +26,8 @@ from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.hints import retry_at
 from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.session import Session
+from linkcrawl.stores.contract import AddCounts, LinkEntry
+from linkcrawl.stores.retry import retry_while_store_lost
 from linkcrawl.text import one_line
 
 if TYPE_CHECKING:
@@ -56,17 +58,31 @@ class ResourceProxies(scrapy.Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
         try:
-            await LiveIngest(self.session, self._scheduler).run()
+            await self._live_ingest().run()
         except (ConfigError, SourceLost) as fault:
             self.logger.error("%s", fault)
             raise CloseSpider("unusable_input") from fault
         except StoreLost as fault:
             raise CloseSpider("store_lost") from fault
         except Exception as fault:  # Scrapy would go on as if all seeds had been taken up
-            self.logger.exception("Seeds can't be taken up, the crawl ends")
+            self.logger.exception("Seeds can't be ingested, the crawl ends")
             raise CloseSpider("ingest_failed") from fault
         return
         yield  # Scrapy wants an asynchronous generator
+
+    def _live_ingest(self) -> LiveIngest:
+        session, scheduler = self.session, self._scheduler
+
+        async def add(entries: Sequence[LinkEntry]) -> AddCounts:
+            return await retry_while_store_lost(session, session.store.add, entries)
+
+        return LiveIngest(
+            session.seeds,
+            steady=session.clock.steady,
+            add=add,
+            refresh_backlog=scheduler.feeder.refresh_backlog,
+            on_new_links=scheduler.watch.warn_unmeetable_rechecks,
+        )
 
     @property
     def _scheduler(self) -> Scheduler:

@@ -1,54 +1,57 @@
-"""The cluster as `scrapy hosts` shows it: which workers live, and who leases what. Read only."""
+"""The workers of a cluster, and the gates that each of them leases. Reads Redis; needs the extra `redis`."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from contextlib import closing
+from functools import cached_property
+from typing import Any
 
 import redis
 from attrs import frozen
-from scrapy_redis.connection import get_redis
 
-from linkcrawl.cluster.coordinator import PREFIX, TIMEOUT
+from linkcrawl.cluster.coordinator import PREFIX
 from linkcrawl.errors import ConfigError
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
+from linkcrawl.urls.servers import shown
 
 
 @frozen(kw_only=True)
-class WorkerView:
-    """A worker. `name`: its machine and process. `since`: Unix seconds; `leases`: gates, `load` of them with work."""
+class WorkerStatus:
+    """A worker that is alive. `name`: its machine and process id. `since`: start of its session, Unix seconds. `gates`:
+    those that it leases, by name; `gates_with_work`: how many of them have links due."""
 
     name: str
     since: float
-    leases: int
-    load: int
-    busy: bool
+    gates: tuple[str, ...]
+    gates_with_work: int
 
 
 @frozen(kw_only=True)
-class ClusterView:
-    """The workers alive, most leases first; by gate the name of who leases it; gates that hops of checks wait for
-    while nobody does."""
+class ClusterStatus:
+    """The workers that are alive, those with most leases first. `unleased`: gates that hops of checks wait for while
+    no worker leases them."""
 
-    workers: tuple[WorkerView, ...]
-    holders: dict[str, str]
-    waited_for: int
+    workers: tuple[WorkerStatus, ...]
+    unleased: int
+
+    @cached_property
+    def holders(self) -> dict[str, str]:
+        """By gate the name of the worker that leases it."""
+        return {gate: worker.name for worker in self.workers for gate in worker.gates}
 
 
-def cluster_view(url: str) -> ClusterView:
-    """The cluster at a redis:// URL. Raises ConfigError, one line, where there is no Redis."""
+def cluster_status(url: str) -> ClusterStatus:
+    """The cluster that meets at a Redis URL. Raises ConfigError, one line, where Redis can't be asked."""
     try:
-        with closing(
-            get_redis(url=url, decode_responses=True, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
-        ) as client:
-            return _view(client)
-    except (redis.RedisError, OSError, ValueError) as fault:
-        said = " ".join(str(fault).split())
-        raise ConfigError(f"LINKCRAWL_FRONTIER: {without_userinfo(url)} can't be asked: {said}") from None
+        with closing(connect(url, "LINKCRAWL_FRONTIER", decode=True)) as client:
+            return _read(client)
+    except REDIS_FAULTS as fault:
+        raise ConfigError(f"LINKCRAWL_FRONTIER: {shown(url)} can't be asked: {fault_text(fault, url)}") from None
 
 
-def _view(client: redis.Redis) -> ClusterView:
+def _read(client: redis.Redis) -> ClusterStatus:
     generation = str(client.get(f"{PREFIX}generation"))
     seconds, microseconds = client.time()
     now = int(seconds) * 1000 + int(microseconds) // 1000
@@ -58,22 +61,23 @@ def _view(client: redis.Redis) -> ClusterView:
 
     alive = set(client.zrangebyscore(key("workers"), f"({now}", "+inf"))
     about = {session: json.loads(text) for session, text in client.hgetall(key("about")).items() if session in alive}
-    names = {session: f"{told['host']}:{told['pid']}" for session, told in about.items()}
-    loads, busy = client.hgetall(key("load")), client.hgetall(key("busy"))
-    holders = {str(gate): names[session] for gate, session in client.hgetall(key("gates")).items() if session in names}
-    leases = Counter(holders.values())
+    loads = client.hgetall(key("load"))
+    leases: dict[Any, list[str]] = defaultdict(list)
+    leased = set()
+    for gate, session in client.hgetall(key("gates")).items():
+        if session in about:
+            leases[session].append(str(gate))
+            leased.add(gate)
     workers = [
-        WorkerView(
-            name=names[session],
-            since=told["since"],
-            leases=leases[names[session]],
-            load=int(loads.get(session, 0)),
-            busy=busy.get(session) == "1",
+        WorkerStatus(
+            name=f"{worker['host']}:{worker['pid']}",
+            since=worker["since"],
+            gates=tuple(sorted(leases[session])),
+            gates_with_work=int(loads.get(session, 0)),
         )
-        for session, told in about.items()
+        for session, worker in about.items()
     ]
-    return ClusterView(
-        workers=tuple(sorted(workers, key=lambda worker: (-worker.leases, worker.name))),
-        holders=holders,
-        waited_for=len(set(client.smembers(key("hopgates"))) - holders.keys()),
+    return ClusterStatus(
+        workers=tuple(sorted(workers, key=lambda worker: (-len(worker.gates), worker.name))),
+        unleased=len(set(client.smembers(key("hopgates"))) - leased),
     )

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
-from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer, client_of
+from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer
 from linkcrawl.errors import SessionLost
+from linkcrawl.redis_client import connect_async
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -298,7 +299,7 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
     """Whoever loaded them after a restart did not come to the end of it."""
 
     async def act(one: Coordinator, other: Coordinator) -> None:
-        client = client_of(url)
+        client = connect_async(url, "LINKCRAWL_FRONTIER")
         await client.script_flush()
         with pytest.raises(SessionLost):
             await one.beat(busy=True, load=0, policies="p")

@@ -15,7 +15,7 @@ import pytest
 
 from linkcrawl.check.verdict import judge
 from linkcrawl.errors import ConfigError
-from linkcrawl.ingest.clarin_legacy import Moved, migrate, reason_of
+from linkcrawl.ingest.clarin_legacy import MigrationCounts, migrate, reason_of
 from linkcrawl.items import Category, Record, Reject
 from linkcrawl.stores.contract import Query, Store, Totals
 from linkcrawl.stores.opening import open_store
@@ -62,9 +62,9 @@ DOCUMENTS = {
     ],
 }
 MOVED = [
-    Moved(name="linksToBeChecked", documents=4, seeds=3, rejected=1),
-    Moved(name="linksCheckedHistory", documents=3, records=3),
-    Moved(name="linksChecked", documents=4, records=2, undated=1, rejected=1),
+    MigrationCounts(name="linksToBeChecked", documents=4, seeds=3, rejected=1),
+    MigrationCounts(name="linksCheckedHistory", documents=3, records=3),
+    MigrationCounts(name="linksChecked", documents=4, records=2, undated=1, rejected=1),
 ]
 
 
@@ -223,7 +223,7 @@ def test_a_result_without_a_time_is_a_link(store: Store, timestamp: Any) -> None
     with database(server_url()) as old, looking_at(old) as seen:
         kept = str(timestamp) if timestamp == 10**30 else timestamp
         seen["linksChecked"].insert_one(result("https://a.example/", timestamp=kept))
-        assert migrate(old, store, lambda _: None) == [Moved(name="linksChecked", documents=1, undated=1)]
+        assert migrate(old, store, lambda _: None) == [MigrationCounts(name="linksChecked", documents=1, undated=1)]
     assert store.books(1.0) == Totals(links=1, proxies=1, never_checked=1, due=1)
 
 

@@ -16,7 +16,7 @@ from pymongo.collection import Collection
 
 from linkcrawl import sources
 from linkcrawl.errors import ConfigError
-from linkcrawl.ingest.ingest import Counts, ingest
+from linkcrawl.ingest.ingest import IngestCounts, ingest
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.databases import NewDocuments, SourceLost
 from linkcrawl.stores.opening import open_store
@@ -111,7 +111,7 @@ def test_whatever_a_document_holds_is_kept(url: str, documents: Documents, tmp_p
     assert isinstance(seed, Seed)
     assert seed.extra == {"field": kept}
     store = open_store(f"sqlite:///{tmp_path}/store.db")
-    assert ingest([f"{url}/seeds"], store, tmp_path / "rejects") == Counts(read=1, new=1)
+    assert ingest([f"{url}/seeds"], store, tmp_path / "rejects") == IngestCounts(read=1, new=1)
     [link] = store.due("a.example", 1.0, 5)
     assert store.proxies([link.id])[link.id][0].extra == {"field": kept}
     store.close()

@@ -42,7 +42,7 @@ def test_looking_takes_nothing(client: redis.Redis, key: str, kind: str) -> None
     KINDS[kind](client, key, [*texts, '{"url": 7}'])
     before = client.dump(key)
     for _ in range(2):
-        rows = list(sources.look(f"{server('TEST_REDIS_URL')}/0/{key}"))
+        rows = list(sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}"))
         assert sorted(row.url for row in rows if isinstance(row, Seed)) == sorted(texts)
         assert sum(isinstance(row, Reject) for row in rows) == 1
     assert client.dump(key) == before
@@ -53,7 +53,7 @@ def test_a_list_is_seen_oldest_first_whatever_comes_meanwhile(client: redis.Redi
     texts = [f"http://a.example/{n}" for n in range(MANY)]
     client.lpush(key, *texts)
     seen = []
-    for row in sources.look(f"{server('TEST_REDIS_URL')}/0/{key}"):
+    for row in sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}"):
         assert isinstance(row, Seed)
         seen.append(row.url)
         if len(seen) in (1, 700):
@@ -62,10 +62,10 @@ def test_a_list_is_seen_oldest_first_whatever_comes_meanwhile(client: redis.Redi
 
 
 def test_nothing_there_is_nothing(key: str) -> None:
-    assert list(sources.look(f"{server('TEST_REDIS_URL')}/0/{key}")) == []
+    assert list(sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}")) == []
 
 
 def test_another_kind_of_key_is_one_line(client: redis.Redis, key: str) -> None:
     client.hset(key, "url", "http://a.example/")
     with pytest.raises(SourceLost, match=f"0/{key}: WRONGTYPE"):
-        list(sources.look(f"{server('TEST_REDIS_URL')}/0/{key}"))
+        list(sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}"))

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from linkcrawl import settings as defaults
 from linkcrawl.audit.log import AuditEntry
 from linkcrawl.commands import audit, explain, hosts
-from linkcrawl.ingest.ingest import entry
+from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Seed
 from linkcrawl.stores.opening import open_store
 
@@ -120,7 +120,7 @@ def test_hosts_of_a_collection_and_when_its_links_can_all_have_been_asked(
         places = [("large.example", "one", 100), ("large.example", "two", 3), ("small.example", "two", 5)]
         for host, collection, links in places:
             urls = [f"http://{host}/{collection}/{number}" for number in range(links)]
-            store.add([entry(Seed(url=url, collection=collection)) for url in urls])
+            store.add([link_entry(Seed(url=url, collection=collection)) for url in urls])
     settings = {"LINKCRAWL_STORE": f"sqlite:///{tmp_path}/links.db", "DOWNLOAD_DELAY": "2"}
     assert run(hosts, tmp_path, "list", "--collection", "two", **settings) == 0
     lines = capsys.readouterr().out.splitlines()

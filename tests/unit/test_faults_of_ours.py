@@ -19,8 +19,8 @@ from linkcrawl.errors import StoreLost
 from linkcrawl.frontier import robots_fetcher
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.scheduler import Scheduler
-from linkcrawl.ingest import live
-from linkcrawl.ingest.ingest import batches
+from linkcrawl.ingest.ingest import read_batches
+from linkcrawl.ingest.live import LiveIngest
 from linkcrawl.items import Category, DueLink, Finished, Reject, Seed
 from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.session import Session
@@ -77,7 +77,7 @@ def test_a_row_is_a_reject(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, name, faulty(getattr(module, name), lambda given: BAD in str(given)))
-    (batch,) = batches([str(seeds)], tmp_path / "rejects.jsonl")
+    (batch,) = read_batches([str(seeds)], tmp_path / "rejects.jsonl")
     assert [entry.url for entry in batch.entries] == ["http://a.example/", "http://b.example/"]
     assert batch.rejected == 1
     assert "internal error: OursError" in (tmp_path / "rejects.jsonl").read_text()
@@ -196,6 +196,7 @@ def test_taking_up_goes_on_after_a_fault(
     at: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     turns: list[int] = []
+    frontier: Any = {"add": None, "refresh_backlog": None, "on_new_links": None}
 
     async def take() -> None:
         turns.append(1)
@@ -204,7 +205,7 @@ def test_taking_up_goes_on_after_a_fault(
         raise StoreLost("it ends here")
 
     with pytest.raises(StoreLost):
-        asyncio.run(live.LiveIngest(at, None)._again(0.0, take))  # type: ignore[arg-type]
+        asyncio.run(LiveIngest(at.seeds, steady=at.clock.steady, **frontier)._poll(0.0, take))
     assert len(turns) == 2
     assert tracebacks(caplog) == 1
 
@@ -212,8 +213,7 @@ def test_taking_up_goes_on_after_a_fault(
 def test_a_crawl_whose_seeds_can_not_be_taken_up_ends(
     at: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(resourceproxies, "LiveIngest", faulty(None))
-    monkeypatch.setattr(ResourceProxies, "_scheduler", None)
+    monkeypatch.setattr(ResourceProxies, "_live_ingest", faulty(None))
 
     async def start() -> None:
         async for _ in ResourceProxies(at).start():

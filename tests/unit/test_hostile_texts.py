@@ -20,7 +20,7 @@ from linkcrawl.check import fields, logins, suspects, walls
 from linkcrawl.check.cookies import Jar
 from linkcrawl.check.procedure import Done, Next, Rules, answered, begin
 from linkcrawl.errors import PolicyError
-from linkcrawl.ingest.ingest import entry
+from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Reject, Seed
 from linkcrawl.network import fault, outcomes
 from linkcrawl.network.head import HeadParser
@@ -205,7 +205,7 @@ def test_nothing_raises_for_hostile_texts(name: str, text: str) -> None:
 def test_whatever_is_a_seed_can_be_kept(text: str) -> None:
     for read in SEEDS.values():
         for row in read(text):
-            assert isinstance(row, Reject) or len(entry(row).key) == 16
+            assert isinstance(row, Reject) or len(link_entry(row).key) == 16
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900, 5000, 100_000])

@@ -19,7 +19,7 @@ ROOT = Path(linkcrawl.__file__).parent
 FLOORS = [
     ["linkcrawl.errors", "linkcrawl.text"],
     ["linkcrawl.urls"],
-    ["linkcrawl.items"],
+    ["linkcrawl.items", "linkcrawl.redis_client"],
     ["linkcrawl.clock"],
     ["linkcrawl.config"],
     ["linkcrawl.check"],

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 from linkcrawl.commands.simulate import WhatIf, outcome, span
 from linkcrawl.config import Config, read_config
 from linkcrawl.errors import ConfigError
-from linkcrawl.ingest.ingest import entry
+from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.state import Pace
@@ -125,7 +125,7 @@ def seeds() -> list[Seed]:
 def test_a_store_is_counted_with_the_collections_that_rules_space(tmp_path: Path) -> None:
     rules = parse('[[policy]]\nname = "it"\ncollections = ["Slow"]\ndelay = 7', "policies.toml")
     with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as store:
-        store.add([entry(seed) for seed in seeds()])
+        store.add([link_entry(seed) for seed in seeds()])
         assert of_store(store, rules, NOW) == {
             HostKind("a.example.org", ("Slow",)): 1,
             HostKind("a.example.org"): 1,

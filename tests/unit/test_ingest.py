@@ -1,4 +1,4 @@
-"""Taking seeds up: what reaches the store, what is counted, and where rejected rows go."""
+"""Ingesting seeds: what reaches the store, what is counted, and where rejected rows go."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 from linkcrawl import urls
 from linkcrawl.errors import ConfigError, StoreLost
-from linkcrawl.ingest import ingest as takeup
-from linkcrawl.ingest.ingest import Counts, batches, describe, entry, ingest
+from linkcrawl.ingest import ingest as module
+from linkcrawl.ingest.ingest import IngestCounts, ingest, link_entry, read_batches, reject_text
 from linkcrawl.items import Reject, Seed
 from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
 
@@ -62,7 +62,7 @@ def written(path: Path) -> list[dict[str, object]]:
 )
 def test_entry(url: str, kept: str, host: str) -> None:
     seed = Seed(url=url, collection="c")
-    assert entry(seed) == LinkEntry(key=urls.identity(url), url=kept, host=host, seed=seed)
+    assert link_entry(seed) == LinkEntry(key=urls.identity(url), url=kept, host=host, seed=seed)
 
 
 def test_counts_and_rejects_of_several_sources(tmp_path: Path, rejects: Path) -> None:
@@ -72,9 +72,9 @@ def test_counts_and_rejects_of_several_sources(tmp_path: Path, rejects: Path) ->
         '{"url": "http://a.example:80/"}\n{"url": "http://me:secret@b.example/", "priority": "x"}\n{"url": "ftp://c/"}'
     )
     store = MemoryStore()
-    seen: list[Counts] = []
+    seen: list[IngestCounts] = []
     counts = ingest([str(first), str(second)], as_store(store), rejects, seen.append)
-    assert counts == Counts(read=6, new=2, known=2, rejected=2)
+    assert counts == IngestCounts(read=6, new=2, known=2, rejected=2)
     assert seen[-1] == counts
     assert [(row["source"], row["line"], row["why"]) for row in written(rejects)] == [
         (str(first), 2, "url has no scheme"),
@@ -100,7 +100,7 @@ def test_rejects_within_the_folder_are_not_read_as_seeds(tmp_path: Path, name: s
     within.parent.mkdir(exist_ok=True)
     if begun:
         within.write_text("no url\n")
-    found = list(itertools.islice(batches([str(tmp_path)], within), 2))
+    found = list(itertools.islice(read_batches([str(tmp_path)], within), 2))
     assert [(len(batch.entries), batch.rejected) for batch in found] == [(1, 1)]
 
 
@@ -109,7 +109,7 @@ def test_the_rejects_file_itself_is_no_source(tmp_path: Path, rejects: Path) -> 
     (tmp_path / "another-name.jsonl").symlink_to(rejects)
     for name in (rejects, tmp_path / "another-name.jsonl"):
         with pytest.raises(ConfigError, match="LINKCRAWL_REJECTS"):
-            batches([str(name)], rejects)
+            read_batches([str(name)], rejects)
 
 
 def test_without_rejects_there_is_no_file(tmp_path: Path, rejects: Path) -> None:
@@ -121,24 +121,24 @@ def test_without_rejects_there_is_no_file(tmp_path: Path, rejects: Path) -> None
 
 def test_batches_are_bounded_by_number(tmp_path: Path, rejects: Path) -> None:
     source = tmp_path / "1.txt"
-    source.write_text("".join(f"http://a.example/{number}\n" for number in range(2 * takeup.BATCH + 1)))
-    assert [len(batch.entries) for batch in batches([str(source)], rejects)] == [takeup.BATCH, takeup.BATCH, 1]
+    source.write_text("".join(f"http://a.example/{number}\n" for number in range(2 * module.BATCH + 1)))
+    assert [len(batch.entries) for batch in read_batches([str(source)], rejects)] == [module.BATCH, module.BATCH, 1]
 
 
 def test_batches_are_bounded_by_size(tmp_path: Path, rejects: Path) -> None:
     source = tmp_path / "1.jsonl"
-    half = takeup.BATCH_TEXT // 8
+    half = module.BATCH_TEXT // 8
     source.write_text(f'{{"url": "http://a.example/{"a" * half}", "note": "{"b" * half}"}}\n' * 8)
-    sizes = [len(batch.entries) for batch in batches([str(source)], rejects)]
+    sizes = [len(batch.entries) for batch in read_batches([str(source)], rejects)]
     assert sizes == [4, 4]
 
 
 def test_nothing_but_rejects_still_makes_progress(tmp_path: Path, rejects: Path) -> None:
     source = tmp_path / "1.txt"
-    source.write_text("no url\n" * (takeup.BATCH + 1))
-    found = list(batches([str(source)], rejects))
-    assert [(len(batch.entries), batch.rejected) for batch in found] == [(0, takeup.BATCH), (0, 1)]
-    assert len(written(rejects)) == takeup.BATCH + 1
+    source.write_text("no url\n" * (module.BATCH + 1))
+    found = list(read_batches([str(source)], rejects))
+    assert [(len(batch.entries), batch.rejected) for batch in found] == [(0, module.BATCH), (0, 1)]
+    assert len(written(rejects)) == module.BATCH + 1
 
 
 def test_nothing_is_taken_where_one_source_is_unusable(tmp_path: Path, rejects: Path) -> None:
@@ -149,7 +149,7 @@ def test_nothing_is_taken_where_one_source_is_unusable(tmp_path: Path, rejects: 
         ingest([str(source), str(tmp_path / "missing.txt")], as_store(store), rejects)
     assert store.links == {}
     with pytest.raises(ConfigError):
-        batches([str(tmp_path / "missing.txt")], rejects)
+        read_batches([str(tmp_path / "missing.txt")], rejects)
 
 
 def test_a_rejects_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_first_rejects_are_logged(tmp_path: Path, rejects: Path, caplog: pyt
     messages = [record.getMessage() for record in caplog.records]
     assert messages[0] == f"rejected {source}:1: url has no scheme"
     assert messages[-1] == f"more rejected lines are in {rejects}"
-    assert len(messages) == takeup.LOGGED_REJECTS + 1
+    assert len(messages) == module.LOGGED_REJECTS + 1
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_first_rejects_are_logged(tmp_path: Path, rejects: Path, caplog: pyt
     ],
 )
 def test_describe_is_one_printable_line(reject: Reject, text: str) -> None:
-    assert describe(reject) == text
+    assert reject_text(reject) == text
 
 
 @pytest.mark.parametrize(
