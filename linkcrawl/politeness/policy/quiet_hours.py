@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import frozen
@@ -21,7 +22,12 @@ _FOREVER_DAYS = 9
 @frozen(kw_only=True)
 class Quiet:
     """A window of local time that begins on some weekdays (0 is Monday). `start`, `end`: minutes after the midnight
-    that the day begins with; an end on the next day is above 24 hours. `text`: as written."""
+    that the day begins with; an end on the next day is above 24 hours. `text`: as written.
+
+    It begins when a clock on the wall first shows its start or a later time, and ends when such a clock last shows a
+    time before its end. So where an hour is skipped, whatever of the window lies in it is left out; where an hour is
+    shown twice, a window that reaches into it lasts from the first to the second.
+    """
 
     text: str
     days: frozenset[int]
@@ -33,16 +39,54 @@ class Quiet:
         """When the window ends (Unix seconds) that `now` is in; None where it is in none."""
         today = datetime.fromtimestamp(now, self.zone).date()
         for day in (today, today - timedelta(days=1)):
-            if day.weekday() in self.days and self._at(day, self.start, 0) <= now < (end := self._at(day, self.end, 1)):
-                return end
+            if day.weekday() in self.days:
+                start, end = _moments(self.zone, day, self.start, self.end)
+                if start <= now < end:
+                    return end
         return None
 
-    def _at(self, day: date, minutes: int, fold: int) -> float:
-        """A local time as Unix seconds. Of an hour that the clock shows twice, `fold` picks the first or second; one
-        that it skips is as if it hadn't been put forward."""
-        day += timedelta(days=minutes // _DAY_MINUTES)
-        hour, minute = divmod(minutes % _DAY_MINUTES, 60)
-        return datetime(day.year, day.month, day.day, hour, minute, tzinfo=self.zone, fold=fold).timestamp()
+
+@lru_cache(maxsize=4096)
+def _moments(zone: tzinfo, day: date, start: int, end: int) -> tuple[float, float]:
+    """A window's start and end in Unix seconds, equal where the clock skips all of it."""
+    return _first_at(zone, _wall(day, start)), _last_before(zone, _wall(day, end))
+
+
+def _wall(day: date, minutes: int) -> datetime:
+    return datetime.combine(day, time()) + timedelta(minutes=minutes)
+
+
+def _first_at(zone: tzinfo, wall: datetime) -> float:
+    """When a clock of the zone first shows this time or a later one."""
+    moment = wall.replace(tzinfo=zone).timestamp()
+    return moment if _shown(zone, moment) == wall else _skipping(zone, wall)
+
+
+def _last_before(zone: tzinfo, wall: datetime) -> float:
+    """Until when a clock of the zone shows times before this one."""
+    first, second = (wall.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+    if _shown(zone, first) != wall:
+        return _skipping(zone, wall)
+    # At the very time that the clock is put back to, all that comes again is later.
+    return second if _shown(zone, second - 1) < wall else first
+
+
+def _skipping(zone: tzinfo, wall: datetime) -> float:
+    """When the clock is put forward over a time that it never shows: found by halving between the moments that the
+    time would be by the offsets before and after."""
+    before, after = (int(wall.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (1, 0))
+    while after - before > 1:
+        middle = (before + after) // 2
+        if _shown(zone, middle) < wall:
+            before = middle
+        else:
+            after = middle
+    return float(after)
+
+
+def _shown(zone: tzinfo, moment: float) -> datetime:
+    """What a clock on the wall shows."""
+    return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, fold=0)
 
 
 def parse_quiet(text: str) -> Quiet:
