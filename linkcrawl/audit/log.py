@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
+import math
 from pathlib import Path
 
 from attrs import frozen
+
+from linkcrawl.line_file import LineFile
 
 logger = logging.getLogger(__name__)
 
@@ -53,34 +55,46 @@ class AuditEntry:
 
 def read_line(text: str) -> AuditEntry:
     """A line of the log. Raises ValueError where it is none."""
-    values = json.loads(text)
+    try:
+        values = json.loads(text)
+    except RecursionError:
+        values = None
     if not isinstance(values, list) or len(values) != 9:
         raise ValueError("not a line of an audit log")
     sent, ended, host, gate, required, origin, limits, method, status = values
-    return AuditEntry(
-        sent, ended, host, gate, required, origin, tuple((name, delay) for name, delay in limits), method, status
-    )
+    try:
+        entry = AuditEntry(
+            sent, ended, host, gate, required, origin, tuple((name, delay) for name, delay in limits), method, status
+        )
+    except TypeError:
+        raise ValueError("not a line of an audit log") from None
+    numbers = (sent, ended, required, status, *(delay for _, delay in entry.limits))
+    texts = (host, gate, origin, method, *(name for name, _ in entry.limits))
+    if not all(map(_is_number, numbers)) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("not a line of an audit log")
+    return entry
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class AuditLog:
     """Adds lines to a file; no path: nothing is written. Raises OSError.
 
-    Each line is one write at the file's end: several crawls may share the file, a crash loses none, and it may be
-    rotated by copying. A line that can't be written (disk full) is lost, and that is said once.
+    A line stands in the file whole or not at all (LineFile); one that can't be written (disk full) is lost, and that is
+    said once.
     """
 
     def __init__(self, path: Path | None):
-        self._file: int | None = None
+        self._file = None if path is None else LineFile(path)
         self._losing = False
-        if path is not None:
-            _cut_off_half_a_line(path)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def add(self, line: AuditEntry) -> None:
         if self._file is None:
             return
         try:
-            os.write(self._file, f"{line.text()}\n".encode("ascii"))
+            self._file.add(f"{line.text()}\n".encode("ascii"))
             self._losing = False
         except OSError as fault:
             if not self._losing:
@@ -89,18 +103,5 @@ class AuditLog:
 
     def close(self) -> None:
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
             self._file = None
-
-
-def _cut_off_half_a_line(path: Path) -> None:
-    """What a crash left of a last line must not spoil the next."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        size = file.seek(0, 2)
-        start = max(0, size - 65536)
-        file.seek(start)
-        tail = file.read()
-        if tail and not tail.endswith(b"\n"):
-            file.truncate(start + tail.rfind(b"\n") + 1)

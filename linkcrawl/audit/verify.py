@@ -128,15 +128,38 @@ class AuditVerifier:
         )
 
 
-def read_lines(paths: Iterable[Path]) -> Iterator[AuditEntry]:
-    """The lines of several logs; the last one of a file, where a crash cut it off, is left out. Raises OSError, and
-    ValueError that names file and line for any other that is none."""
+@frozen(kw_only=True)
+class Unreadable:
+    """A line that is none of an audit log: torn by a crash or a full disk. The request that it was of is missing from
+    the proof."""
+
+    path: Path
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        """One printable line."""
+        return f"{self.path}:{self.number}: not a line of an audit log: {self.text.strip()[:80]!r}"
+
+
+def read_lines(paths: Iterable[Path]) -> Iterator[AuditEntry | Unreadable]:
+    """The lines of several logs. Raises OSError; and ValueError, which names file and line, for a file in which nothing
+    is a line of an audit log."""
     for path in paths:
+        first: Unreadable | None = None
+        is_log = False
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, text in enumerate(file, 1):
-                if not text.endswith("\n"):
-                    break
+                if not text.strip():
+                    continue
                 try:
-                    yield read_line(text)
-                except (ValueError, TypeError):
-                    raise ValueError(f"{path}:{number}: not a line of an audit log: {text.strip()[:80]!r}") from None
+                    entry = read_line(text)
+                except ValueError:
+                    unreadable = Unreadable(path=path, number=number, text=text)
+                    first = first or unreadable
+                    yield unreadable
+                else:
+                    is_log = True
+                    yield entry
+        if first is not None and not is_log:
+            raise ValueError(str(first))

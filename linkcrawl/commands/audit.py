@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.audit.verify import AuditVerifier, Floor, ScopeResult, read_lines
+from linkcrawl.audit.verify import AuditVerifier, Floor, ScopeResult, Unreadable, read_lines
 from linkcrawl.cli.errors import one_line
 from linkcrawl.cli.terminal import columns, tell
 from linkcrawl.config import Config
@@ -18,6 +19,9 @@ from linkcrawl.status.snapshot import config_of, policies_of
 
 #: Exit status of this command only (docs).
 VIOLATED = 1
+
+#: Lines that can't be read of which each is shown.
+SHOWN = 5
 
 HEAD = ("KIND", "REQUESTS", "GAP", "REQUIRED", "VIOLATIONS", "NAME", "ORIGIN")
 
@@ -55,13 +59,21 @@ class Command(ScrapyCommand):
 def _proof(config: Config, files: list[Path], rules: bool) -> AuditVerifier:
     """Raises ConfigError for a file that can't be read, or is no audit log."""
     proof = AuditVerifier(_floor(config)) if rules else AuditVerifier()
+    unreadable = 0
     try:
         for line in read_lines(files):
-            proof.add(line)
+            if not isinstance(line, Unreadable):
+                proof.add(line)
+                continue
+            unreadable += 1
+            if unreadable <= SHOWN:
+                print(f"linkcrawl: {line}", file=sys.stderr)
     except OSError as fault:
         raise ConfigError(f"{fault.filename}: {fault.strerror}") from None
     except ValueError as fault:
         raise ConfigError(str(fault)) from None
+    if unreadable:
+        print(f"linkcrawl: requests of {unreadable} lines are missing from this proof", file=sys.stderr)
     return proof
 
 

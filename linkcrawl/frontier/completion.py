@@ -110,10 +110,10 @@ class CompletionHandler:
 
     def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
         """A line for a request that left, whatever came of it."""
-        if outcome.failure in NEVER_LEFT:
+        context = context_of(request)
+        if context.unsent or outcome.failure in NEVER_LEFT:
             return
         self._crawler.stats.inc_value("linkcrawl/requests")
-        context = context_of(request)
         required = context.required
         assert required is not None
         line = AuditEntry(

@@ -6,13 +6,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
 
 from attrs import asdict, field, frozen
 
 from linkcrawl import sources, urls
 from linkcrawl.errors import ConfigError, StoreLost
 from linkcrawl.items import Reject, Seed
+from linkcrawl.line_file import LineFile
 from linkcrawl.sources import files
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.rows import internal_error, reject
@@ -164,7 +164,8 @@ class _RejectLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: TextIO | None = None
+        self._file: LineFile | None = None
+        self._lines: list[bytes] = []  # of the batch that is being made
         self._count = 0
 
     def add(self, reject: Reject) -> None:
@@ -173,18 +174,18 @@ class _RejectLog:
             logger.warning("rejected %s", reject_text(reject))
         elif self._count == LOGGED_REJECTS + 1:
             logger.warning("more rejected lines are in %s", self._path)
+        self._lines.append(f"{json.dumps(asdict(reject))}\n".encode("ascii"))
         try:
-            if self._file is None:
-                self._file = self._path.open("a", encoding="ascii")
-            self._file.write(json.dumps(asdict(reject)) + "\n")
+            self._file = self._file or LineFile(self._path)
         except OSError as fault:
             raise self._unwritable(fault) from None
 
     def flush(self) -> None:
-        """Write what is buffered: a batch's rejects are in the file before the store adds its entries."""
+        """Write the lines: a batch's rejects are in the file before the store adds its entries."""
+        lines, self._lines = self._lines, []
         try:
-            if self._file is not None:
-                self._file.flush()
+            if self._file is not None and lines:
+                self._file.add(b"".join(lines))
         except OSError as fault:
             raise self._unwritable(fault) from None
 

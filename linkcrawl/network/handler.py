@@ -108,6 +108,7 @@ class CheckDownloadHandler:
 
     async def download_request(self, request: Request) -> Response:
         trace, context = _RequestTrace(), transport_of(request)
+        context.unsent = True
         began = time.monotonic()
         try:
             result = await self._ask(request, context, trace)
@@ -173,6 +174,7 @@ class CheckDownloadHandler:
         if isinstance(addresses, Fault):
             return addresses
         trace.since = time.monotonic()
+        context.unsent = False
         context.on_sent()
         limit = Deadline(self._standstills, seconds)
         try:
@@ -183,6 +185,7 @@ class CheckDownloadHandler:
                 trace.phase, trace.ip = Failure.TIMEOUT_ANSWER, connection.ip
                 if not context.may_send():
                     connection.abort()
+                    context.unsent = True  # a connection was opened and closed again; no request was made
                     return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
                 result = await connection.ask(payload, reader)
         except TimeoutError:

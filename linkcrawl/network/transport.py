@@ -31,7 +31,7 @@ class Transport:
     request goes out.
 
     Out: `deadline`, the request's time limit while it is in flight, which may be moved to cut it short; `outcome`, set
-    when it has ended, however it ended.
+    when it has ended, however it ended; `unsent`, that no request was made: at most a connection was opened for it.
     """
 
     target: Target | None = None
@@ -41,6 +41,7 @@ class Transport:
     on_sent: Callable[[], None] = _nothing
     deadline: asyncio.Timeout | None = None
     outcome: Outcome | None = None
+    unsent: bool = False
 
 
 def transport_of(request: Request) -> Transport:

@@ -71,6 +71,19 @@ def test_audit_of_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "LINKCRAWL_AUDIT: is empty" in capsys.readouterr().err
 
 
+def test_audit_reads_on_past_torn_lines_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torn = "".join(f'[{number},"half\n' for number in range(9))
+    text = f"{BROKEN[0].text()}\n{torn}" + "".join(line.text() + "\n" for line in BROKEN[1:])
+    (tmp_path / "audit.jsonl").write_text(text)
+    assert run(audit, tmp_path, "--format", "json") == 1
+    told = capsys.readouterr()
+    assert [row["requests"] for row in json.loads(told.out)] == [3]
+    lines = told.err.splitlines()
+    assert len(lines) == 6
+    assert "audit.jsonl:2: not a line of an audit log: '[0,\"half'" in lines[0]
+    assert lines[-1] == "linkcrawl: requests of 9 lines are missing from this proof"
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.audit.log import AuditEntry, AuditLog, read_line
-from linkcrawl.audit.verify import TOLERANCE, AuditVerifier, ScopeResult, read_lines
+from linkcrawl.audit.verify import TOLERANCE, AuditVerifier, ScopeResult, Unreadable, read_lines
 
 
 def line(
@@ -152,17 +152,50 @@ def test_logs_of_several_workers_and_a_crash(tmp_path: Path) -> None:
             log.add(line(1, 2, host, host))
         log.close()
     one.write_text(one.read_text() + '[1,2,"half')
-    assert [each.host for each in read_lines([one, two])] == ["a", "b", "c"]
+    assert [told(each) for each in read_lines([one, two])] == ["a", "b", 3, "c"]
     log = AuditLog(one)
     log.add(line(3, 4, "d", "d"))
     log.close()
-    assert [each.host for each in read_lines([one])] == ["a", "b", "d"]
+    assert [told(each) for each in read_lines([one])] == ["a", "b", 3, "d"]
 
 
-@pytest.mark.parametrize("text", ["", "x", "[]", "{}", "[1,2,3]", '["x",1,"a","a",1,"o",5,"HEAD",200]', "\xff"])
+NO_LINES = [
+    "x",
+    "[]",
+    "{}",
+    "[1,2,3]",
+    '["x",1,"a","a",1,"o",[],"HEAD",200]',
+    '[1,1,"a","a",1,"o",5,"HEAD",200]',
+    '[1,1,"a","a",1,"o",[["x"]],"HEAD",200]',
+    '[1,1,"a","a",1,"o",[["x","y"]],"HEAD",200]',
+    '[1,1,null,"a",1,"o",[],"HEAD",200]',
+    '[1,NaN,"a","a",1,"o",[],"HEAD",200]',
+    '[1,2,"half' + AuditEntry(1, 2, "a", "a", 1, "o", (), "HEAD", 200).text(),
+    "\0" * 100 + AuditEntry(1, 2, "a", "a", 1, "o", (), "HEAD", 200).text(),
+    "[" * 100_000,
+    "\xff",
+]
+
+
+def told(each: AuditEntry | Unreadable) -> str | int:
+    """The host of a line, or the number of one that is none."""
+    return each.number if isinstance(each, Unreadable) else each.host
+
+
+@pytest.mark.parametrize("text", NO_LINES)
+def test_a_torn_line_is_told_and_passed_over(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(f"{line(1, 2, 'a').text()}\n{text}\n\n{line(3, 4, 'b').text()}\n")
+    found = list(read_lines([path]))
+    assert [told(each) for each in found] == ["a", 2, "b"]
+    assert str(found[1]).startswith(f"{path}:2: not a line of an audit log: ")
+    assert str(found[1]).isprintable()
+
+
+@pytest.mark.parametrize("text", NO_LINES)
 def test_what_is_no_log_is_told_with_its_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text(line(1, 2).text() + "\n" + text + "\n")
+    path.write_text(f"\n{text}\n{text}\n")
     with pytest.raises(ValueError, match=r"log.jsonl:2: not a line of an audit log"):
         list(read_lines([path]))
 
@@ -181,7 +214,7 @@ def test_a_log_that_can_not_be_written_stops_nothing(
     log.add(line(5, 6))
     log.close()
     assert [record.message for record in caplog.records] == ["Lines of the audit log are lost: No space left on device"]
-    assert [each.sent for each in read_lines([tmp_path / "log.jsonl"])] == [5.0]
+    assert [each.sent for each in read_lines([tmp_path / "log.jsonl"]) if isinstance(each, AuditEntry)] == [5.0]
 
 
 def test_without_a_path_nothing_is_written() -> None:

@@ -109,6 +109,15 @@ def test_what_never_left_is_no_request_of_the_audit(
     assert len(list(read_lines([tmp_path / "audit.jsonl"]))) == 1
 
 
+def test_what_was_never_sent_is_no_request_of_the_audit(opened: Callable[..., Desk], tmp_path: Path) -> None:
+    """Whatever its failure is called: the lease was lost before it was sent, its fields can't be sent."""
+    desk = opened()
+    desk.end(silence(Failure.PROTOCOL), unsent=True)
+    desk.end(silence(Failure.PROTOCOL))
+    assert len(list(read_lines([tmp_path / "audit.jsonl"]))) == 1
+    assert desk.stats.get_value("linkcrawl/requests") == 1
+
+
 def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., Desk]) -> None:
     desk = opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nexpensive = { "*.pdf" = 4 }\n')
     assert desk.end(answer(took=0.01)) == desk.clock() + 4.0

@@ -1,19 +1,20 @@
 """The handler against a server that does, byte for byte, what servers do."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 
 import pytest
 from attrs import evolve
 from network_kit import always, answers, ask, handler, one, serve
-from scrapy.http import Response
+from scrapy.http import Request, Response
 
 from linkcrawl import urls
 from linkcrawl.check.cookies import octets
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.handler import RequestFailed
-from linkcrawl.network.transport import CONTEXT
+from linkcrawl.network.transport import CONTEXT, Transport
 
 OK = b"HTTP/1.1 200 OK\r\n"
 EMPTY = OK + b"Content-Length: 0\r\n\r\n"
@@ -189,6 +190,33 @@ def test_nothing_sneaks_in_a_line(name, value):
     assert name in outcome.error
     assert "not sent" in outcome.error
     assert peer.requests == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "unsent"),
+    [
+        ({}, False),
+        ({"may_send": lambda: False}, True),
+        ({"headers": {"Cookie": "a\nb"}}, True),
+        ({"url": "http://10.0.0.1/"}, True),
+        ({"url": "http://nowhere.example/"}, True),
+        ({"url": "http://127.0.0.2:9/"}, True),  # a forbidden port
+        ({"url": "http://127.0.0.2/"}, False),  # refused: the attempt reached the server
+    ],
+)
+def test_what_was_never_sent_says_so(changes, unsent):
+    async def run():
+        async with serve(answers(EMPTY)) as peer, handler() as made:
+            context = Transport(may_send=changes.get("may_send", lambda: True))
+            url = changes.get("url", f"http://127.0.0.1:{peer.port}/")
+            request = Request(url, method="HEAD", headers=changes.get("headers"), meta={CONTEXT: context})
+            with contextlib.suppress(RequestFailed):
+                await made.download_request(request)
+            return context, peer
+
+    context, peer = asyncio.run(run())
+    assert context.unsent is unsent
+    assert len(peer.requests) == (not unsent and "url" not in changes)
 
 
 def test_userinfo_is_neither_sent_nor_told():
