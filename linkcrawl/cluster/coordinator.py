@@ -24,6 +24,7 @@ from redis.asyncio import Redis
 
 from linkcrawl.errors import SessionLost
 from linkcrawl.redis_client import connect_async
+from linkcrawl.politeness.policy.limits import SharedLimit, redis_windows
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"
@@ -198,17 +199,17 @@ class Coordinator:
         reply = await self._run("out", said | self._kept)
         return list(reply["renewed"]), list(reply["watched"])
 
-    async def grant(self, clocks: Sequence[tuple[str, float, int]], grant: str, now: float) -> float:
-        """Ask to start a check that must clear clocks (name, delay, most a day or 0): 0 where it may, else seconds.
-        `grant` names what is asked for."""
-        rows = [(name, _ms(delay), most) for name, delay, most in clocks]
-        reply = await self._run("grant", {"clocks": rows, "grant": grant, "today": int(now // 86400)})
+    async def grant(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
+        """Ask for a permit to start a check under all these limits, now or not at all. Returns the seconds to wait; 0:
+        it is granted, and holds until `settle`. `permit`: its name; `at`: Unix seconds, whose windows it counts in."""
+        rows = [limit.redis_row() for limit in limits]
+        reply = await self._run("grant", {"limits": rows, "permit": permit, "windows": redis_windows(at)})
         return float(reply["wait"]) / 1000
 
-    async def struck(self, clocks: Sequence[tuple[str, float]], grant: str, now: float, *, begun: bool) -> None:
-        """The check that was granted has begun; or it won't, for now."""
-        rows = [(name, _ms(delay)) for name, delay in clocks]
-        await self._run("struck", {"clocks": rows, "grant": grant, "begun": begun, "today": int(now // 86400)})
+    async def settle(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
+        """Report a permit as used (its check has started) or return it. `at`: as when it was granted."""
+        rows = [limit.redis_row() for limit in limits]
+        await self._run("settle", {"limits": rows, "permit": permit, "used": used, "windows": redis_windows(at)})
 
     async def flying(self, links: Mapping[str, str]) -> None:
         """What is in flight, by gate."""
@@ -250,7 +251,7 @@ class Coordinator:
             await self._client.script_load(text)
 
 
-_SCRIPTS = ("join", "beat", "place", "take", "give", "send", "collect", "out", "grant", "struck", "flying", "leave")
+_SCRIPTS = ("join", "beat", "place", "take", "give", "send", "collect", "out", "grant", "settle", "flying", "leave")
 
 
 def _read(name: str) -> str:

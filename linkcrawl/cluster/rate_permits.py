@@ -18,7 +18,7 @@ from linkcrawl.frontier.gates.workbench import Gate, Lane
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.router import Task
 from linkcrawl.items import DueLink
-from linkcrawl.politeness.policy.rules import SharedLimit
+from linkcrawl.politeness.policy.limits import SharedLimit
 
 #: Seconds that a gate is put off while Redis is asked for it: it comes back with the answer.
 HOUR = 3600.0
@@ -98,10 +98,9 @@ class RatePermits:
         self._spawn(lambda: self._strike(grant, begun, epoch))
 
     async def _strike(self, grant: Permit, begun: bool, epoch: int) -> None:
-        limits = [(limit.name, limit.delay) for limit in grant.limits]
         while epoch == self._session.lease_epoch:
             try:
-                await self._ledger.struck(limits, grant.name, grant.at, begun=begun)
+                await self._ledger.settle(grant.limits, grant.name, grant.at, used=begun)
             except redis.RedisError:  # unsaid, nobody else could begin a check of the collection
                 await asyncio.sleep(RETRY)
             else:
@@ -110,8 +109,7 @@ class RatePermits:
     async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, wish: Permit, opens: float) -> None:
         epoch, wait = self._session.lease_epoch, None
         try:
-            asked = [(limit.name, limit.delay, limit.max_per_day or 0) for limit in wish.limits]
-            wait = await self._ledger.grant(asked, wish.name, wish.at)
+            wait = await self._ledger.grant(wish.limits, wish.name, wish.at)
         finally:
             if epoch == self._session.lease_epoch:
                 self._asking[gate.name] -= 1

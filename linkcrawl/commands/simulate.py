@@ -26,9 +26,10 @@ from linkcrawl.politeness.policy.file import load
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import restored
 from linkcrawl.simulation.engine import Chain, SimulationResult, chains, simulate
-from linkcrawl.simulation.workload import DAY, LoadBuilder, Workload, of_catalogue, of_sources, of_store
+from linkcrawl.simulation.workload import LoadBuilder, Workload, of_catalogue, of_sources, of_store
 from linkcrawl.status.snapshot import StoreSnapshot
 from linkcrawl.stores.opening import open_existing
+from linkcrawl.units import DAY, HOUR, MINUTE
 
 #: Seconds of an answer from a host that has never been asked: the mean of a whole catalogue's (4 million checks).
 UNKNOWN = 0.44
@@ -187,7 +188,7 @@ def _slowest(made: WhatIf) -> Table:
 
 def span(seconds: float) -> str:
     """Seconds for people: the largest unit of which there are two or more."""
-    for unit, name in ((DAY, "days"), (3600.0, "hours"), (60.0, "minutes")):
+    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
         if seconds >= 2 * unit:
             return f"{seconds / unit:.1f} {name}"
     return f"{seconds:.1f} seconds"

@@ -15,7 +15,8 @@ from linkcrawl.frontier.ports import context_of
 from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
-from linkcrawl.politeness.policy.rules import Policies, SharedLimit
+from linkcrawl.politeness.policy.limits import SharedLimit
+from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.session import Session
 from linkcrawl.urls.domains import hostname_of
 

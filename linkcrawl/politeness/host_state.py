@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import HostMemory
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 
 #: Seconds that a useless HEAD is remembered; then HEAD is tried again, as servers get mended.
@@ -59,7 +60,7 @@ class HostStateCache:
         if not isinstance(memory.pace, Pace):
             return memory
         asked_at = self._asked.get(memory.host, memory.pace.asked_at)
-        return evolve(memory, pace=memory.pace.to_row() | {"asked_at": asked_at})
+        return evolve(memory, pace=pace_to_row(memory.pace) | {"asked_at": asked_at})
 
     def shift(self, seconds: float, since: float) -> None:
         """The clock has been moved by `seconds`: what was noted since `since`, on the clock of before, moves with it.

@@ -19,14 +19,11 @@ from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Reject
 from linkcrawl.politeness.pacing.delay import delay
 from linkcrawl.politeness.pacing.persistence import GATE
-from linkcrawl.politeness.pacing.state import PacingLimits
-from linkcrawl.politeness.policy.rules import Policies, SharedLimit
+from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.simulation.engine import GateLoad, Part
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.status.snapshot import StoreSnapshot
 from linkcrawl.stores.contract import LinkFilter, Store
-
-DAY = 86400.0
 
 
 @frozen
@@ -133,7 +130,7 @@ class LoadBuilder:
             gate = self._gate(kind.host)
             onward = self._gate(kind.onward) if kind.onward else None
             limits = self._outlook.policies.of_link(kind.host, kind.collections, kind.providers).limits
-            self.limits.update({limit.name: _spacing(limit) for limit in limits})
+            self.limits.update({limit.name: limit.spacing for limit in limits})
             self._parts[gate][onward, tuple(limit.name for limit in limits)] += number
         return [self._load(gate, hosts, unknown) for gate, hosts in self._hosts.items()]
 
@@ -150,12 +147,12 @@ class LoadBuilder:
     def _load(self, gate: str, hosts: set[str], unknown: float) -> GateLoad:
         known = self._keeper.pace(gate).answer_time
         service = max((self._seconds[host] for host in hosts if host in self._seconds), default=known or unknown)
-        terms = self._keeper.pacing_limits(gate)
-        one = delay(evolve(self._keeper.pace(gate), answer_time=service), terms)
+        limits = self._keeper.pacing_limits(gate)
+        one = delay(evolve(self._keeper.pace(gate), answer_time=service), limits)
         self.origins[gate] = one.origin
         return GateLoad(
             gate=gate,
-            delay=max(one.seconds, _daily(terms, service)),
+            delay=max([one.seconds, *(quota.spacing - service for quota in limits.quotas)]),
             service=service,
             robots=len(hosts),
             parts=tuple(
@@ -175,12 +172,3 @@ class LoadBuilder:
 
 def _at_once(moment: float) -> float:
     return moment
-
-
-def _spacing(limit: SharedLimit) -> float:
-    """A limit of checks a day comes to a delay as long."""
-    return max(limit.delay, DAY / limit.max_per_day if limit.max_per_day else 0.0)
-
-
-def _daily(terms: PacingLimits, service: float) -> float:
-    return DAY / terms.max_per_day - service if terms.max_per_day else 0.0

@@ -73,7 +73,6 @@ class Explanation:
     def _of_target(self, target: urls.Target) -> Facts:
         weighed = TargetAssessment(self.outlook, target, self.link)
         view, overview = weighed.view, weighed.overview
-        limits = [f"{limit.name}: {limit.delay:g} s by policy {limit.rule}" for limit in weighed.applied.limits]
         return [
             ("request", target.url),
             ("would be", weighed.prospect.says),
@@ -82,7 +81,7 @@ class Explanation:
             *order_facts(view.order),
             *delay_facts(overview, view),
             *([("cost", f"{weighed.cost:g} delays")] if weighed.cost > 1 else []),
-            *[("limit", text) for text in limits],
+            *[("limit", limit.text) for limit in weighed.applied.limits],
             *policy_facts(weighed.applied),
             ("robots.txt", weighed.robots_says),
             ("method", weighed.method_says),

@@ -15,7 +15,6 @@ from attrs import frozen
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order, iso
-from linkcrawl.politeness.pacing.delay import DAY
 from linkcrawl.politeness.pacing.persistence import in_flight
 from linkcrawl.politeness.pacing.state import Delay, Pace, WaitKind
 from linkcrawl.status.snapshot import StoreSnapshot
@@ -137,8 +136,8 @@ class HostStatusReport:
         if pace.blocked_since is not None:
             why = f"turned us away since {iso(pace.blocked_since)}; "
             return State.BLOCKED, until, why + ("to be unblocked by a person" if until is None else "on probation then")
-        if wait.at > now and wait.standing is not WaitKind.WAITING:
-            return State(str(wait.standing)), until, wait.why
+        if wait.at > now and wait.kind is not WaitKind.WAITING:
+            return State(str(wait.kind)), until, wait.why
         if in_flight(pace, now, self.outlook.config.timeout + SLACK):
             return State.IN_FLIGHT, None, f"asked {span(now - (pace.asked_at or now))} ago"
         return (State.WAITING, until, wait.why) if wait.at > now else (State.READY, None, "")
@@ -147,9 +146,8 @@ class HostStatusReport:
         links = sum(self.outlook.due.get(host, 0) for host in self._gates[gate])
         delay, service = self.keeper.delay(gate).seconds, self.keeper.pace(gate).answer_time or 0.0
         seconds = (links - 1) * (delay + service) + service
-        most = self.keeper.pacing_limits(gate).max_per_day
-        if most is not None:
-            seconds = max(seconds, (links - 1) // most * DAY)
+        quotas = self.keeper.pacing_limits(gate).quotas
+        seconds = max([seconds, *(quota.least_seconds(links) for quota in quotas)])
         return max(wake or 0.0, self._now) + seconds
 
 

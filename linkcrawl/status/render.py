@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from linkcrawl.items import HostMemory, Order, iso
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.policy.limits import DAYS, Quota, requests_in
 from linkcrawl.politeness.policy.rules import Applied, Policy
 from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.status.hosts import HostStatus, HostStatusReport
@@ -56,7 +57,15 @@ def host_row(overview: HostStatusReport, host: str) -> dict[str, Any]:
             for number in overview.keeper.considered(view.gate)
         ],
         "answer_time": pace.answer_time,
-        "requests_today": sent_today(pace, outlook.now()),
+        "requests_today": requests_in(pace.counts, DAYS, outlook.now()),
+        "quotas": [
+            {
+                "key": quota.window.key,
+                "most": quota.most,
+                "requests": requests_in(pace.counts, quota.window, outlook.now()),
+            }
+            for quota in overview.keeper.pacing_limits(view.gate).quotas
+        ],
         "robots": [robots_row(authority, entry) for authority, entry in robots_of(overview, host)],
         "head": head_word(overview, host),
         "failing_since": None if memory.failing_since is None else iso(memory.failing_since),
@@ -78,7 +87,7 @@ def host_facts(overview: HostStatusReport, host: str) -> Facts:
         *policy_facts(overview.keeper.applied(host)),
         *robots_facts(overview, host),
         ("HEAD", head_word(overview, host)),
-        ("requests", _requests(pace, outlook.hosts.get(host), now)),
+        ("requests", _requests(pace, overview.keeper.pacing_limits(view.gate).quotas, outlook.hosts.get(host), now)),
     ]
 
 
@@ -94,14 +103,13 @@ def gate_facts(view: HostStatus) -> Facts:
 def delay_facts(overview: HostStatusReport, view: HostStatus) -> Facts:
     """The delay in force, and every number that was considered, but for those of nothing."""
     considered = overview.keeper.considered(view.gate)
-    pace, terms = overview.pace(view), overview.keeper.pacing_limits(view.gate)
-    if pace.strain == 1:
+    pace, limits = overview.pace(view), overview.keeper.pacing_limits(view.gate)
+    if pace.slowdown == 1:
         considered = [number for number in considered if number.origin != SLOWER_THAN_USUAL]
     numbers = [f"{seconds_text(number.seconds)} {number.origin}" for number in considered if number.seconds]
     if pace.last_cost > 1:
         numbers.append(f"{pace.last_cost:g} times over, for the last request was expensive")
-    if terms.max_per_day is not None:
-        numbers.append(f"{terms.max_per_day} requests a day at most")
+    numbers += [quota.text for quota in limits.quotas]
     return [
         ("delay", f"{seconds_text(view.delay.seconds)} from {view.delay.origin}"),
         ("considered", "; ".join(numbers)),
@@ -126,10 +134,11 @@ def policy_facts(applied: Applied) -> Facts:
 def contribution(rule: Policy) -> str:
     """What a rule says, in the words of the policy file."""
     said: list[str] = []
-    for name in ("delay", "crawl_delay", "agreement", "max_per_day", "method"):
+    for name in ("delay", "crawl_delay", "agreement", "method"):
         value = getattr(rule, name)
         if value is not None:
             said.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
+    said += [f"{quota.window.key} = {quota.most}" for quota in rule.quotas]
     said += [name for name in ("group", "paused") if getattr(rule, name)]
     said += [f"quiet {window.text}" for window in rule.quiet]
     said += [f"skip {glob}" for glob in rule.skip]
@@ -175,11 +184,6 @@ def head_word(overview: HostStatusReport, host: str) -> str:
     return "fails there where GET works: GET is asked at once" if useless else "has not failed where GET works"
 
 
-def sent_today(pace: Pace, now: float) -> int:
-    """Requests on the day (UTC) of `now`."""
-    return pace.sent if pace.day == int(now // 86400) else 0
-
-
 def _until(view: HostStatus, now: float) -> str:
     return "" if view.wake is None else f"for {span(view.wake - now)}, until {iso(view.wake)}"
 
@@ -193,9 +197,11 @@ def _consequence(view: HostStatus, pace: Pace, now: float) -> str:
     return f"{view.due}, one every {span(each)}: {whose} {span(view.eta - now)} at least, until {iso(view.eta)}"
 
 
-def _requests(pace: Pace, memory: HostMemory, now: float) -> str:
+def _requests(pace: Pace, quotas: Iterable[Quota], memory: HostMemory, now: float) -> str:
     if pace.last_end is None:
         return "none yet"
     took = "" if pace.answer_time is None else f", answers take {pace.answer_time:.3g} s"
     failing = "" if memory.failing_since is None else f", nothing answered since {iso(memory.failing_since)}"
-    return f"{sent_today(pace, now)} today, the last ended {iso(pace.last_end)}{took}{failing}"
+    windows = dict.fromkeys((DAYS, *(quota.window for quota in quotas)))
+    counts = ", ".join(f"{requests_in(pace.counts, window, now)} {window.current}" for window in windows)
+    return f"{counts}, the last ended {iso(pace.last_end)}{took}{failing}"

@@ -1,4 +1,4 @@
-"""What workers share in Redis: leases, hand-overs, clocks. A real Redis; each test has keys of its own generation."""
+"""What workers share in Redis: leases, hand-overs, limits. A real Redis; each test has keys of its own generation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import redis as sync_redis
 from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer
 from linkcrawl.errors import SessionLost
 from linkcrawl.redis_client import connect_async
+from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -230,25 +231,26 @@ def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live
     run(url, act)
 
 
-def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
+def test_a_limit_lets_one_start_at_a_time(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
-        slow, quick = ("slow", 1.0, 0), ("quick", 0.0, 0)
+        slow = SharedLimit(name="slow", delay=1.0, rule="r")
+        quick = SharedLimit(name="quick", rule="r")
         wait = await one.grant([slow], "check", now)
         assert 0 < wait <= 1.0  # unknown: one full delay
         await asyncio.sleep(wait + 0.05)
         assert await one.grant([slow, quick], "check", now) == 0
         assert await other.grant([slow], "check", now) > 0  # not until the first has begun
         assert await other.grant([quick, slow], "check", now) > 0
-        await one.struck([("slow", 1.0), ("quick", 0.0)], "check", now, begun=True)
+        await one.settle([slow, quick], "check", now, used=True)
         wait = await other.grant([slow], "check", now)
         assert 0 < wait <= 1.0
         await asyncio.sleep(wait + 0.05)
         assert await other.grant([slow], "check", now) == 0
         for _ in range(2):  # an answer may get lost
-            await other.struck([("slow", 1.0)], "check", now, begun=False)  # it did not begin after all
+            await other.settle([slow], "check", now, used=False)  # it did not begin after all
         assert await one.grant([slow], "check", now) == 0
-        await other.struck([("slow", 1.0)], "check", now, begun=False)  # a word of before, come late
+        await other.settle([slow], "check", now, used=False)  # a word of before, come late
         assert await other.grant([slow], "check", now) > 0
         assert await one.grant([slow], "another check", now) > 0
 
@@ -258,27 +260,45 @@ def test_a_clock_lets_one_start_at_a_time(url: str) -> None:
 def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
-        clock = ("none", 0.0, 0)
-        assert await one.grant([clock], "check", now) == 0
+        limit = SharedLimit(name="none", rule="r")
+        assert await one.grant([limit], "check", now) == 0
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
             await other.beat(busy=True, load=0, policies="p")
-        wait = await other.grant([("none", 1.0, 0)], "check", now)
+        wait = await other.grant([SharedLimit(name="none", delay=1.0, rule="r")], "check", now)
         assert 0.9 < wait <= 1.0  # from now, whenever it was
-        assert await other.grant([clock], "check", now) > 0
+        assert await other.grant([limit], "check", now) > 0
         await asyncio.sleep(wait + 0.05)
         await other.join({}, "p")
-        assert await other.grant([clock], "check", now) == 0
+        assert await other.grant([limit], "check", now) == 0
 
     run(url, act, lease=SHORT)
 
 
-def test_a_clock_has_its_number_a_day(url: str) -> None:
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.key)
+def test_a_limit_has_its_quota_in_each_window(url: str, window: Window) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        limit = SharedLimit(name="c", rule="r", quotas=(Quota(window=window, most=2),))
+        at = time.time() + window.seconds  # the next window: it can't end while the test runs
+        for worker in (one, other, one):
+            assert await worker.grant([limit], "check", at) == 0
+            await worker.settle([limit], "check", at, used=worker is not other)  # what is returned doesn't count
+        wait = await other.grant([limit], "check", at)
+        assert wait == pytest.approx(window.end(window.number(at)) - time.time(), abs=5)
+        assert await other.grant([limit], "check", at + window.seconds) == 0
+
+    run(url, act)
+
+
+def test_the_quotas_of_all_limits_hold_together(url: str) -> None:
     async def act(one: Coordinator) -> None:
-        now = time.time()
-        for granted in (True, True, False):
-            assert (await one.grant([("c", 0.0, 2)], "check", now) == 0) is granted
-            await one.struck([("c", 0.0)], "check", now, begun=True)
+        at = time.time() + DAYS.seconds
+        few = SharedLimit(name="few", rule="r", quotas=(Quota(window=DAYS, most=1),))
+        many = SharedLimit(name="many", rule="r")
+        assert await one.grant([few, many], "check", at) == 0
+        await one.settle([few, many], "check", at, used=True)
+        assert await one.grant([few, many], "check", at) > 0
+        assert await one.grant([many], "check", at) == 0
 
     run(url, act, workers=1)
 

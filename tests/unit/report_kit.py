@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from linkcrawl.items import Category, DueLink, Finished, Hop, HostMemory
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.stores.contract import LinkEntry, Store
 from linkcrawl.stores.opening import open_store
@@ -108,7 +109,7 @@ def _memories(hosts: list[str]) -> Iterator[HostMemory]:
     blocked = Pace(blocked_since=NOW - 3 * DAY, good=100)
     slowed = Pace(back_off=40.0, silent_until=NOW + 1800)
     for host, pace in zip(hosts[3:], (blocked, slowed), strict=False):
-        yield HostMemory(host=host, pace=pace.to_row())
+        yield HostMemory(host=host, pace=pace_to_row(pace))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
 from linkcrawl.politeness.pacing.state import Blocked, WaitKind
-from linkcrawl.politeness.policy.rules import Policies, SharedLimit
+from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
 
@@ -162,7 +163,7 @@ def test_the_strictest_host_of_a_gate_holds_for_all(opened: Open, clock: Clock) 
     assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (5.0, "Crawl-delay")
     keeper.add_host(gates["a.example"], "c.example")
     assert (keeper.delay("a.example").seconds, keeper.delay("a.example").origin) == (7.0, "policy slow")
-    assert keeper.pacing_limits("a.example").max_per_day == 50
+    assert keeper.pacing_limits("a.example").quotas == (Quota(window=DAYS, most=50),)
     assert gates["a.example"].delay == 7.0
 
 
@@ -232,7 +233,7 @@ def test_rules_close_a_gate(opened: Open, clock: Clock, rule: str, opens: float,
     keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
     gate = gate_of(keeper, "a.example")
     wait = keeper.wait(gate.name, clock())
-    assert wait.standing is standing
+    assert wait.kind is standing
     if why:
         assert (wait.at, wait.why) == (opens, why)
     else:
@@ -245,7 +246,7 @@ def test_visit_time_closes_a_gate(opened: Open, clock: Clock) -> None:
     keeper = Gatekeeper(at)
     gate_of(keeper, "a.example")
     wait = keeper.wait("a.example", clock())
-    assert (wait.at, wait.standing) == (T0 + 2 * 3600, WaitKind.QUIET)
+    assert (wait.at, wait.kind) == (T0 + 2 * 3600, WaitKind.QUIET)
 
 
 def test_max_per_day_closes_a_gate_until_the_next(opened: Open, clock: Clock) -> None:
@@ -299,7 +300,7 @@ def test_a_ban_stays_over_restarts_until_a_person_lifts_it(opened: Open, clock: 
     keeper = Gatekeeper(at)
     events = ban(keeper, gate_of(keeper, "a.example"), "a.example", clock)
     assert events == [Blocked(since=T0 + 7)]
-    assert keeper.wait("a.example", clock()).standing is WaitKind.BLOCKED
+    assert keeper.wait("a.example", clock()).kind is WaitKind.BLOCKED
 
     early = Order(host="a.example", act=Act.UNBLOCK, at=T0)
     keeper.take_orders({"a.example": early})
@@ -407,7 +408,7 @@ def test_a_request_on_its_way_is_remembered(opened: Open, clock: Clock) -> None:
 
 
 def test_the_limit_of_a_collection_is_kept_over_restarts(opened: Open, clock: Clock) -> None:
-    north = SharedLimit(name="collection North", delay=5.0, max_per_day=2, rule="north")
+    north = SharedLimit(name="collection North", delay=5.0, quotas=(Quota(window=DAYS, most=2),), rule="north")
     at = opened()
     keeper = Gatekeeper(at)
     assert keeper.limit_opens(north) <= clock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.host_state import HEAD_MEMORY, HostStateCache
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from tests.unit.frontier_kit import T0
 
@@ -44,7 +45,7 @@ def test_changes_are_handed_over_once_as_rows() -> None:
     book = HostStateCache()
     book.change("a", pace=Pace(back_off=2.0))
     (memory,) = book.take_changed()
-    assert memory.pace == Pace(back_off=2.0).to_row()
+    assert memory.pace == pace_to_row(Pace(back_off=2.0))
     assert book.take_changed() == []
     book.owned = lambda host: host != "a"
     book.change("a", last_end=T0)
@@ -59,8 +60,8 @@ def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:
     book.asked("a", T0 + 5)
     book.change("a", pace=Pace(back_off=3.0, asked_at=T0))
     (memory,) = book.take_changed()
-    assert memory.pace == Pace(back_off=3.0, asked_at=T0 + 5).to_row()
-    book.load([HostMemory(host="a", pace=Pace(asked_at=T0 + 9).to_row())])
+    assert memory.pace == pace_to_row(Pace(back_off=3.0, asked_at=T0 + 5))
+    book.load([HostMemory(host="a", pace=pace_to_row(Pace(asked_at=T0 + 9)))])
     book.change("a", pace=Pace(asked_at=T0 + 9))
     assert [memory.pace["asked_at"] for memory in book.take_changed()] == [T0 + 9], "another worker's since"
 

@@ -16,6 +16,7 @@ from linkcrawl.commands.hosts import host_key
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
 from linkcrawl.status.explain import Explanation
@@ -57,7 +58,7 @@ def outlook(
 
 
 def memory(host: str = HOST, **pace: Any) -> HostMemory:
-    return HostMemory(host=host, pace=Pace(**pace).to_row())
+    return HostMemory(host=host, pace=pace_to_row(Pace(**pace)))
 
 
 BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
@@ -81,7 +82,7 @@ BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
         (outlook(rules=RULE + 'quiet = ["mon 11:00-13:00 UTC"]'), State.QUIET, T0 + 3600, "quiet hours"),
         (outlook(robots="Visit-time: 1300-1400"), State.QUIET, T0 + 3600, "Visit-time of robots.txt"),
         (
-            outlook(memory(last_end=T0 - 5, day=int(T0 // 86400), sent=3), rules=RULE + "max_per_day = 3"),
+            outlook(memory(last_end=T0 - 5, counts={"day": (int(T0 // 86400), 3)}), rules=RULE + "max_per_day = 3"),
             State.WAITING,
             T0 + 12 * 3600,
             "max_per_day of 3 is reached",
@@ -241,7 +242,7 @@ URL = "http://a.example/page.pdf"
         ),
         (
             outlook(
-                HostMemory(host="clock collection north 1", pace=Pace(last_end=T0 - 1).to_row()),
+                HostMemory(host="clock collection north 1", pace=pace_to_row(Pace(last_end=T0 - 1))),
                 rules='[[policy]]\nname = "c"\ncollections = ["north *"]\ndelay = 31',
             ),
             None,

@@ -29,7 +29,7 @@ END_OF_TIME = "9999-12-31T23:59:59.999Z"
 )
 def test_a_delay_of_centuries_is_told(asked: dict[str, str]) -> None:
     overview = HostStatusReport(
-        outlook(memory(last_end=T0, day=int(T0 // 86400), sent=1), due={HOST: 5_000_000}, **asked)
+        outlook(memory(last_end=T0, counts={"day": (int(T0 // 86400), 1)}), due={HOST: 5_000_000}, **asked)
     )
     (view,) = overview.hosts()
     row = json.loads(json.dumps(host_row(overview, HOST)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.items import iso
 from linkcrawl.politeness.outage import SILENT_GATES, OwnNetwork, note_end
-from linkcrawl.politeness.pacing.hints import answer_of, retry_at
+from linkcrawl.politeness.pacing.hints import retry_at, sample_of
 from linkcrawl.politeness.pacing.state import AnswerKind
 
 NOW = 1_800_000_000.25
@@ -211,7 +211,7 @@ def test_any_text_is_read(name: str, value: str) -> None:
     ],
 )
 def test_what_an_outcome_means(end: Outcome, kind: AnswerKind, refused: bool) -> None:
-    answer = answer_of(end, end.ended_at, cost=2.0)
+    answer = sample_of(end, end.ended_at, cost=2.0)
     assert (answer.kind, answer.refused, answer.latency, answer.cost) == (kind, refused, 1.0, 2.0)
     assert (answer.ended, answer.retry_at) == (NOW, None)
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.errors import PolicyError
 from linkcrawl.politeness.policy.file import RECHECK_KEYS, load, parse
-from linkcrawl.politeness.policy.rules import Applied, Policies, SharedLimit
+from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.policy.rules import Applied, Policies
 
 EVERYTHING = """
 [[policy]]
@@ -48,7 +49,7 @@ def test_all_keys_of_the_reference() -> None:
     applied = parse(EVERYTHING, "p").of_host("www.europeana.eu")
     monday = datetime(2026, 11, 30, 9, tzinfo=UTC).timestamp()
     assert (applied.floor, applied.floor_from, applied.gate) == (2.0, "europeana", "europeana")
-    assert (applied.max_per_day, applied.paused_by, applied.method) == (40000, None, "HEAD")
+    assert (applied.quotas, applied.paused_by, applied.method) == ((Quota(window=DAYS, most=40000),), None, "HEAD")
     assert (applied.crawl_delay, applied.agreement) == (0.5, "2026-11-02 mail from the repository's administrator")
     assert applied.open_at(monday) == datetime(2026, 11, 30, 17, tzinfo=UTC).timestamp()
     assert applied.skipped_by("https://www.europeana.eu/iiif/1") == "europeana"
@@ -106,7 +107,7 @@ def test_strictest_of_all_that_match() -> None:
         'collections = ["c"]\nskip = ["*/z/*"]\nrecheck = { ok = "10d" }\nquiet = ["daily 00:00-24:00 UTC"]',
     )
     applied = policies.of_link("a.org", ("c",))
-    assert (applied.floor, applied.floor_from, applied.max_per_day) == (5.0, "r1", 50)
+    assert (applied.floor, applied.floor_from, applied.quotas) == (5.0, "r1", (Quota(window=DAYS, most=50),))
     assert (applied.paused_by, applied.method, applied.recheck) == ("r2", "GET", {"ok": 10 * 86400.0})
     assert [applied.skipped_by(f"http://a.org/{part}/1") for part in "xyzw"] == ["r0", "r1", "r4", None]
     assert [applied.cost(f"http://a.org/{path}") for path in ("a", "a.pdf", "big/a.pdf")] == [1, 2, 9]
@@ -159,10 +160,10 @@ def test_limits_of_collections_and_providers() -> None:
         'hosts = ["h"]\ndelay = 1',
     )
     assert policies.of_link("h", ("ab", "ax", "m", "n"), ("gp",)).limits == (
-        SharedLimit(name="collection ab", delay=3.0, max_per_day=10, rule="r1"),
-        SharedLimit(name="collection ax", delay=2.0, max_per_day=None, rule="r0"),
-        SharedLimit(name="collection m", delay=0.0, max_per_day=5, rule="r3"),
-        SharedLimit(name="policy r2", delay=7.0, max_per_day=None, rule="r2"),
+        SharedLimit(name="collection ab", delay=3.0, quotas=(Quota(window=DAYS, most=10),), rule="r1"),
+        SharedLimit(name="collection ax", delay=2.0, rule="r0"),
+        SharedLimit(name="collection m", delay=0.0, quotas=(Quota(window=DAYS, most=5),), rule="r3"),
+        SharedLimit(name="policy r2", delay=7.0, rule="r2"),
     )
     assert policies.of_link("h", ("ab",)).floor == 1.0  # a collection's delay is no host's
 
@@ -180,7 +181,7 @@ def limit_names(policies: Policies, host: str, *collections: str) -> list[str]:
 def test_a_group_of_hosts_and_collections_has_one_clock_for_all() -> None:
     policies = rules('hosts = ["*.museum.org"]\ncollections = ["c*"]\ndelay = 2\nmax_per_day = 9\ngroup = true')
     (limit,) = policies.of_host("a.museum.org").limits
-    assert limit == SharedLimit(name="policy r0", delay=2.0, max_per_day=9, rule="r0")
+    assert limit == SharedLimit(name="policy r0", delay=2.0, quotas=(Quota(window=DAYS, most=9),), rule="r0")
     assert policies.of_link("other.org", ("c1", "c2")).limits == (limit,)
     assert policies.of_link("b.museum.org", ("c1", "d")).limits == (limit,)
     assert policies.of_link("other.org", ("d",)).limits == ()

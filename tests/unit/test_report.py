@@ -13,6 +13,7 @@ import pytest
 from attrs import evolve
 
 from linkcrawl.items import Act, Category, HostMemory, Order, Record
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.reports.make import balanced, lasting_target, report
 from linkcrawl.reports.model import Report
@@ -173,7 +174,7 @@ def test_hosts_that_block_or_slow_us_down(
     store: Store, pace: Pace, order: Order | None, said: dict[str, Any] | None
 ) -> None:
     checked(store, 1)
-    store.remember([HostMemory(host="a.example", pace=pace.to_row())])
+    store.remember([HostMemory(host="a.example", pace=pace_to_row(pace))])
     if order is not None:
         store.give_order(order)
     hosts = made(store).hosts
@@ -203,7 +204,7 @@ def test_blocked_hosts_come_first_then_the_silent_then_by_links_turned_away(stor
     for n, host in enumerate(["few.example", "many.example", "many.example"]):
         checked(store, n, host, **refused)
     paces = {"blocked.example": Pace(blocked_since=NOW - 5), "silent.example": Pace(silent_until=NOW + 5)}
-    store.remember([HostMemory(host=host, pace=pace.to_row()) for host, pace in paces.items()])
+    store.remember([HostMemory(host=host, pace=pace_to_row(pace)) for host, pace in paces.items()])
     hosts = made(store).hosts
     assert [(host.host, host.refused) for host in hosts] == [
         ("blocked.example", 0),

@@ -15,6 +15,7 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.file import parse
 from linkcrawl.politeness.policy.rules import Policies
@@ -90,7 +91,7 @@ def test_links_of_blocked_hosts_stay_due(config: Config) -> None:
     work: Workload = Workload(
         {HostKind("a.example.org"): 10, HostKind("b.example.org"): 5, HostKind("c.example.org"): 3}
     )
-    book = HostStateCache([HostMemory(host="b.example.org", pace=Pace(blocked_since=NOW - 60).to_row())])
+    book = HostStateCache([HostMemory(host="b.example.org", pace=pace_to_row(Pace(blocked_since=NOW - 60)))])
     orders = {"a.example.org": Order(host="a.example.org", at=NOW - 60, act=Act.BLOCK, reason="asked to")}
     made = outcome(work, config, Policies(), book, NOW, orders=orders)
     assert made.course.left == 15
@@ -101,7 +102,7 @@ def test_what_is_remembered_of_hosts_counts(config: Config) -> None:
     """Its answer time, and that it shares its server with another."""
     book = HostStateCache(
         [
-            HostMemory(host="a.example.org", pace=Pace(answer_time=4.0).to_row()),
+            HostMemory(host="a.example.org", pace=pace_to_row(Pace(answer_time=4.0))),
             HostMemory(host="b.example.org", pace={"gate": "a.example.org"}),
         ]
     )

@@ -16,7 +16,7 @@ for _, session in ipairs(redis.call('ZRANGEBYSCORE', key('workers'), '(' .. now,
   end
 end
 local bells = redis.call('SMEMBERS', key('bell:' .. me))
-for _, name in ipairs({'workers', 'gates', 'wakes', 'done', 'flying', 'places', 'clocks', 'striking', 'hopgates'}) do
+for _, name in ipairs({'workers', 'gates', 'wakes', 'done', 'flying', 'places', 'limits', 'permits', 'hopgates'}) do
   lasting(name)
 end
 return cjson.encode({now = now, others = others, busy = busy, load = load, agreed = agreed, bells = bells})

@@ -1,33 +1,40 @@
--- A check wants to start that has to clear clocks, all or none. given: clocks, a list of {name, delay (ms), most a day
--- or 0}; today (days since 1970, UTC); grant, the name of what is asked for. Gives the wait in ms; 0: go, and nobody
--- else does until struck.lua says when.
-local wait, mine = 0, me .. ' ' .. given.grant
-for _, each in ipairs(given.clocks) do
-  local name, delay, most = each[1], each[2], each[3]
-  local ready = redis.call('HGET', key('clocks'), name)
-  if not ready then -- nobody knows when it struck last
+-- Grants a permit to start a check under shared limits: under all of them, or none. given: limits, a list of {name,
+-- delay (ms), most starts in each window (0: any number)}; windows, a list of {name, number, end (ms)} in the same order;
+-- permit, the name of what is asked for. Gives the wait in ms; 0: granted, and nobody else may start until settle.lua.
+local wait, mine = 0, me .. ' ' .. given.permit
+local function counts(window)
+  return key('counts:' .. window[1] .. ':' .. window[2])
+end
+for _, limit in ipairs(given.limits) do
+  local name, delay, most = limit[1], limit[2], limit[3]
+  local ready = redis.call('HGET', key('limits'), name)
+  if not ready then -- nobody knows when the last one started
     ready = now + delay
-    redis.call('HSET', key('clocks'), name, ready)
+    redis.call('HSET', key('limits'), name, ready)
   end
   wait = math.max(wait, tonumber(ready) - now)
-  local striking = redis.call('HGET', key('striking'), name)
-  if striking and striking ~= mine then
-    if not alive(string.match(striking, '^%S+')) then -- it died, and its check may have begun just now
-      redis.call('HDEL', key('striking'), name)
-      redis.call('HSET', key('clocks'), name, now + delay)
+  local holder = redis.call('HGET', key('permits'), name)
+  if holder and holder ~= mine then
+    if not alive(string.match(holder, '^%S+')) then -- it died, and its check may have started just now
+      redis.call('HDEL', key('permits'), name)
+      redis.call('HSET', key('limits'), name, now + delay)
     end
     wait = math.max(wait, delay, 1)
   end
-  local count = redis.call('HGET', key('counts:' .. given.today), name)
-  if most > 0 and tonumber(count or '0') >= most then
-    wait = math.max(wait, (given.today + 1) * DAY - now)
+  for number, window in ipairs(given.windows) do
+    local count = redis.call('HGET', counts(window), name)
+    if most[number] > 0 and tonumber(count or '0') >= most[number] then
+      wait = math.max(wait, window[3] - now)
+    end
   end
 end
 if wait == 0 then
-  for _, each in ipairs(given.clocks) do
-    redis.call('HSET', key('striking'), each[1], mine)
-    redis.call('HINCRBY', key('counts:' .. given.today), each[1], 1)
-    lasting('counts:' .. given.today)
+  for _, limit in ipairs(given.limits) do
+    redis.call('HSET', key('permits'), limit[1], mine)
+    for _, window in ipairs(given.windows) do
+      redis.call('HINCRBY', counts(window), limit[1], 1)
+      redis.call('PEXPIRE', counts(window), 3 * DAY)
+    end
   end
 end
 return cjson.encode({wait = wait})

@@ -73,17 +73,17 @@ class HostAvailability:
     def _waits(self, host: str, now: float) -> Iterator[Wait]:
         applied = self._knowledge.policies.of_host(host)
         if applied.paused_by is not None:
-            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", standing=WaitKind.BLOCKED)
+            yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", kind=WaitKind.BLOCKED)
         if (open_at := self.opens(applied, now)) > now:
-            yield Wait(at=open_at, why="quiet hours", standing=WaitKind.QUIET)
+            yield Wait(at=open_at, why="quiet hours", kind=WaitKind.QUIET)
         order = self.orders.get(host)
         if order is not None and order.blocks(now):
-            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", standing=WaitKind.BLOCKED)
+            yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", kind=WaitKind.BLOCKED)
         if (again_at := self.put_off.get(host, now)) > now:
             yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
         for robots in robots_of(self._knowledge.robots, host):
             if (open_at := self.opens(robots, now)) > now:
-                yield Wait(at=open_at, why="Visit-time of robots.txt", standing=WaitKind.QUIET)
+                yield Wait(at=open_at, why="Visit-time of robots.txt", kind=WaitKind.QUIET)
 
 
 def robots_of(cache: RobotsCache, host: str) -> list[Robots]:

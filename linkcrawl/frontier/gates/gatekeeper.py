@@ -13,8 +13,8 @@ from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, robo
 from linkcrawl.frontier.gates.context import CrawlContext
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order
-from linkcrawl.politeness.pacing.delay import considered, counted, delay, note, ready_at, required
-from linkcrawl.politeness.pacing.hints import answer_of
+from linkcrawl.politeness.pacing.delay import after_answer, considered, delay, ready_at, required
+from linkcrawl.politeness.pacing.hints import sample_of
 from linkcrawl.politeness.pacing.persistence import (
     GATE,
     assume_just_requested,
@@ -24,8 +24,9 @@ from linkcrawl.politeness.pacing.persistence import (
     unblocked,
 )
 from linkcrawl.politeness.pacing.state import Delay, Event, Pace, PacingLimits, Wait
-from linkcrawl.politeness.pacing.strictest import limits_between_starts, strictest
-from linkcrawl.politeness.policy.rules import Applied, SharedLimit
+from linkcrawl.politeness.pacing.strictest import pacing_limits_of, strictest
+from linkcrawl.politeness.policy.limits import SharedLimit, count_request
+from linkcrawl.politeness.policy.rules import Applied
 
 
 @frozen(kw_only=True)
@@ -44,9 +45,9 @@ class Gatekeeper:
         self._session = session
         self._paces: dict[str, Pace] = {}
         self._members: dict[str, set[str]] = {}
-        self._terms: dict[str, PacingLimits] = {}
-        self._valid: dict[str, float] = {}  # until when terms hold
-        self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # worked out once for the same pace and terms
+        self._limits: dict[str, PacingLimits] = {}
+        self._valid: dict[str, float] = {}  # until when limits hold
+        self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # worked out once for the same pace and limits
         self.availability = HostAvailability(session)
         self._addresses = Addresses()
         self._groups: dict[str, str] = {}  # by the first host at an address: the group rule that one there belongs to
@@ -99,7 +100,7 @@ class Gatekeeper:
 
     def forget(self, gate: str) -> None:
         """The gate is another worker's, or was: nothing that is known of it here counts."""
-        for known in (self._paces, self._members, self._terms, self._valid, self._delays):
+        for known in (self._paces, self._members, self._limits, self._valid, self._delays):
             known.pop(gate, None)
 
     def assume_just_requested(self, gate: str, now: float) -> None:
@@ -122,18 +123,18 @@ class Gatekeeper:
 
     def pacing_limits(self, gate: str) -> PacingLimits:
         """What requests through this gate must keep, each number with its origin."""
-        known, now = self._terms.get(gate), self._session.now()
+        known, now = self._limits.get(gate), self._session.now()
         if known is None or self._valid.get(gate, math.inf) <= now:
-            known = self._terms[gate] = strictest([self._host_terms(host) for host in sorted(self._hosts(gate))])
+            known = self._limits[gate] = strictest([self._host_limits(host) for host in sorted(self._hosts(gate))])
             self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
         return known
 
     def _valid_until(self, host: str, now: float) -> float:
-        """How long a host's terms hold: a Request-rate may be for some hours of the day, to the minute."""
+        """How long a host's limits hold: a Request-rate may be for some hours of the day, to the minute."""
         hours = any(robots.keeps_hours for robots in robots_of(self._session.robots, host))
         return (now // 60 + 1) * 60 if hours else math.inf
 
-    def _host_terms(self, host: str) -> PacingLimits:
+    def _host_limits(self, host: str) -> PacingLimits:
         session, applied = self._session, self.applied(host)
         config, now = session.config, session.now()
         asked = robots_of(session.robots, host)
@@ -148,16 +149,16 @@ class Gatekeeper:
             agreed_from=f"agreement: {applied.agreement}" if applied.agreement else "agreement",
             k=1 / config.target_concurrency,
             max_adaptive=config.max_adaptive_delay,
-            max_per_day=applied.max_per_day,
+            quotas=applied.quotas,
             probation=config.probation,
         )
 
     def delay(self, gate: str) -> Delay:
         """The delay in force, and where it comes from."""
-        pace, terms = self.pace(gate), self.pacing_limits(gate)
+        pace, limits = self.pace(gate), self.pacing_limits(gate)
         known = self._delays.get(gate)
-        if known is None or known[0] is not pace or known[1] is not terms:
-            known = self._delays[gate] = (pace, terms, delay(pace, terms))
+        if known is None or known[0] is not pace or known[1] is not limits:
+            known = self._delays[gate] = (pace, limits, delay(pace, limits))
         return known[2]
 
     def considered(self, gate: str) -> list[Delay]:
@@ -220,7 +221,7 @@ class Gatekeeper:
     # What changes.
 
     def add_host(self, gate: Gate[Any], host: str) -> None:
-        """A host comes to its gate: the gate keeps its terms too from now on, and what it still had to wait for."""
+        """A host comes to its gate: the gate keeps its limits too from now on, and what it still had to wait for."""
         if host in self._members.setdefault(gate.name, set()):
             return
         self._members[gate.name].add(host)
@@ -231,7 +232,7 @@ class Gatekeeper:
             return
         # one host more; to work out anew what thousands have said, each time that one comes, would take too long
         now = self._session.now()
-        self._terms[gate.name] = strictest([self.pacing_limits(gate.name), self._host_terms(host)])
+        self._limits[gate.name] = strictest([self.pacing_limits(gate.name), self._host_limits(host)])
         gate.delay = self.delay(gate.name).seconds
         self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
         if gate.wake > now and self.availability.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
@@ -253,7 +254,7 @@ class Gatekeeper:
     def recompute(self, gate: Gate[Any]) -> None:
         """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
         keep and when it opens."""
-        self._terms.pop(gate.name, None)
+        self._limits.pop(gate.name, None)
         gate.delay = self.delay(gate.name).seconds
         gate.wake = self.wait(gate.name, self._session.now()).at
 
@@ -269,7 +270,7 @@ class Gatekeeper:
         put_off = self.availability.put_off
         self.availability.put_off = {host: until + seconds for host, until in put_off.items()}
         self._valid.clear()
-        self._terms.clear()
+        self._limits.clear()
 
     def handed_out(self, gate: str) -> None:
         """A request is on its way: people who look should see it."""
@@ -281,7 +282,7 @@ class Gatekeeper:
     def completed(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Completed:
         """Take note of what came of a request; `cost`: how many delays it is worth."""
         now = self._session.now()
-        pace, events = note(self.pace(gate.name), self.pacing_limits(gate.name), answer_of(outcome, now, cost))
+        pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample_of(outcome, now, cost))
         self._paces[gate.name] = pace
         answered, hosts = outcome.status is not None, self._session.hosts
         if host == gate.name:
@@ -294,14 +295,15 @@ class Gatekeeper:
 
     def limit_opens(self, limit: SharedLimit) -> float:
         """When a limit may strike next by what is known from before this crawl, and by its checks of today."""
-        pace, terms = self.pace(f"clock {limit.name}"), limits_between_starts(limit)
-        return ready_at(pace, terms, delay(pace, terms)).at
+        pace, limits = self.pace(f"clock {limit.name}"), pacing_limits_of(limit)
+        return ready_at(pace, limits, delay(pace, limits)).at
 
     def limit_started(self, limit: str, *, counts: bool = True) -> None:
         """A check has cleared the limit of this name just now. `counts`: for today; it has already where it is sent."""
         name = f"clock {limit}"
-        pace = evolve(self.pace(name), last_end=self._session.now())
-        self._paces[name] = pace = counted(pace) if counts else pace
+        now, pace = self._session.now(), self.pace(name)
+        counted = count_request(pace.counts, now) if counts else pace.counts
+        self._paces[name] = pace = evolve(pace, last_end=now, counts=counted)
         self._session.hosts.change(name, pace=pace)
 
     def take_orders(self, orders: dict[str, Order]) -> list[str]:

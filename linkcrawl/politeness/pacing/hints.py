@@ -52,7 +52,7 @@ _PREFIXES = ("ratelimit", "x-ratelimit", "x-rate-limit")
 _LIMITS = frozenset({"ratelimit", *(f"{prefix}-remaining" for prefix in _PREFIXES)})
 
 
-def answer_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
+def sample_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
     """What pacing takes note of in the outcome of a request. `ended`: when, in Unix seconds; not the outcome's own wall
     clock, which may be set right meanwhile. `cost` is the request's, in delays."""
     status = outcome.status

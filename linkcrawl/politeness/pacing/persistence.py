@@ -5,21 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve
+from attrs import asdict, evolve, fields_dict
 
 from linkcrawl.politeness.pacing.delay import WORKED
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.policy.limits import DAYS, merge_counts
 
 #: The one key of the row of a host that shares another's gate: that gate's name, under which the pace is kept.
 GATE = "gate"
 
+_FIELDS = frozenset(fields_dict(Pace))
+#: Names in rows of stores that a version before 0.1 wrote; their `day` and `sent` are the count of the day.
+_FORMER = {"strain": "slowdown", "calm": "good_streak", "timed": "samples"}
+
+
+def pace_to_row(pace: Pace) -> dict[str, Any]:
+    """The pace as a store keeps it: JSON values only."""
+    return asdict(pace)
+
 
 def pace_from_row(row: Mapping[str, Any]) -> Pace:
-    """The pace that `to_row` gave; an empty row, or one that names a gate, is one of which nothing is known."""
+    """The pace of a stored row. An empty row, or one that names another gate, gives a pace without knowledge."""
     if not row or GATE in row:
         return Pace()
-    recent = tuple((at, good, refused) for at, good, refused in row["recent"])
-    return Pace(**{**row, "recent": recent})
+    values = {_FORMER.get(name, name): value for name, value in row.items()}
+    values["recent"] = tuple((at, good, refused) for at, good, refused in row["recent"])
+    counts = {DAYS.name: (row["day"], row["sent"])} if "day" in row else row.get("counts", {})
+    values["counts"] = {name: (number, requests) for name, (number, requests) in counts.items()}
+    return Pace(**{name: value for name, value in values.items() if name in _FIELDS})
 
 
 def assume_just_requested(pace: Pace, now: float) -> Pace:
@@ -55,7 +68,7 @@ def merge(one: Pace, other: Pace) -> Pace:
     """The pace of a gate that hosts with a pace of their own come together in: nothing that either still has to keep is
     forgotten, and joining the same pace twice changes nothing."""
     last = max(one, other, key=lambda pace: pace.last_end or 0.0)
-    known = max(one, other, key=lambda pace: pace.timed)
+    known = max(one, other, key=lambda pace: pace.samples)
     blocks = [pace.blocked_since for pace in (one, other) if pace.blocked_since is not None]
     return evolve(
         known,
@@ -65,7 +78,6 @@ def merge(one: Pace, other: Pace) -> Pace:
         last_end=last.last_end,
         last_cost=last.last_cost,
         blocked_since=min(blocks, default=None),
-        day=last.day,
-        sent=max(pace.sent for pace in (one, other) if pace.day == last.day),
+        counts=merge_counts(one.counts, other.counts),
         asked_at=max(one.asked_at or 0.0, other.asked_at or 0.0) or None,
     )

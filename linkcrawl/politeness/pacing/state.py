@@ -1,29 +1,33 @@
-"""What is known of a gate's pace, what bounds it, and what comes of that: data. The arithmetic is pacing's. Pure."""
+"""The data of pacing: what a gate has answered (Pace), what bounds its pace (PacingLimits), and what follows. Pure.
+
+The arithmetic is in delay.py.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
-from attrs import asdict, frozen
+from attrs import field, frozen
+
+from linkcrawl.politeness.policy.limits import Counts, Quota
 
 
 class AnswerKind(StrEnum):
-    """What an answer means for pace."""
+    """What an answer says about the load of a server."""
 
-    OK = "ok"  # below 400
-    ERROR = "error"  # an error page or challenge: its quickness says nothing
-    THROTTLED = "throttled"  # too many requests, overloaded
+    OK = "ok"  # status below 400
+    ERROR = "error"  # an error page or challenge: that it came quickly says nothing
+    THROTTLED = "throttled"  # too many requests, or overloaded
     TIMEOUT = "timeout"
-    FAILURE = "failure"  # no answer, for any other reason: says nothing about load
+    FAILURE = "failure"  # no answer for any other reason: says nothing about load
 
 
 @frozen(kw_only=True)
 class PaceSample:
-    """What came of one request, as far as pace goes (signals.answer_of makes it).
+    """One request as pacing sees it (hints.sample_of makes it).
 
-    `ended`: Unix seconds. `refused`: looks like a ban (403, 429, challenge). `latency`: seconds. `retry_at`: until
-    when the server wants to be left alone. `cost`: how many delays the request is worth.
+    `ended`: Unix seconds. `refused`: 403, 429 or a challenge, as a ban looks. `latency`: seconds until the answer.
+    `retry_at`: the server wants no request before (Unix seconds). `cost`: how many delays the request counts for.
     """
 
     ended: float
@@ -36,10 +40,13 @@ class PaceSample:
 
 @frozen(kw_only=True)
 class PacingLimits:
-    """What bounds a gate's pace: seconds, and whose word they are. `agreed_delay` stands instead of both of
-    robots.txt's; it doesn't go below the floor either. `max_adaptive`: AUTOTHROTTLE_MAX_DELAY. `max_per_day`: requests
-    on one day (UTC). `probation`: how long a host that has turned us away is left alone until one request tries it;
-    None: until a person says so."""
+    """What a gate has to keep. Delays are in seconds; each has its origin, a text for people.
+
+    `agreed_delay` replaces `crawl_delay` and `request_rate_delay` of robots.txt; the floor holds all the same. `k`: the
+    delay as a multiple of the answer time, at most `max_adaptive` (AUTOTHROTTLE_MAX_DELAY). `quotas`: requests in a
+    window of the day. `probation`: seconds after which one request tries a host that has turned us away; None: only a
+    person re-opens it.
+    """
 
     floor: float
     floor_from: str = "DOWNLOAD_DELAY"
@@ -49,31 +56,36 @@ class PacingLimits:
     agreed_from: str = "agreement"
     k: float = 5.0
     max_adaptive: float = 60.0
-    max_per_day: int | None = None
+    quotas: tuple[Quota, ...] = ()
     probation: float | None = None
 
 
 @frozen(kw_only=True)
 class Pace:
-    """What is known of a gate. PaceSample times in seconds, moments in Unix seconds.
+    """What is known of a gate from its answers. Durations are in seconds, moments in Unix seconds.
 
-    `answer_time`: smoothed; `last_time`: of the last answer; `timed`: good answers that were timed. `trend`,
-    `baseline`: logarithms of what good answers take now and used to take; `strain`: of their difference. `back_off`:
-    0 when there is none; `calm`: good answers since. `silent_until`: asked for by the server. `last_end`,
-    `last_cost`: of the last request. `recent`: when each of the last answers came, whether it was good, whether it
-    refused us; `good`, `refused`: how many before them, for the ban circuit. `blocked_since`: the turn, once that has
-    opened. `day`: of the last request, since 1970; `sent`: requests on it. `asked_at`: when a request was last handed
-    out.
+    `answer_time`: smoothed; `last_time`: of the last answer; `samples`: good answers that were measured. `trend`,
+    `baseline`: means of the logarithm of good answers' times, the recent and the usual; `slowdown`: the factor on the
+    delay that follows from their difference.
+
+    `back_off`: a delay, 0 where there is none; `good_streak`: good answers since the last throttling one.
+    `silent_until`: as the server asked.
+
+    `last_end`, `last_cost`: of the last request. `asked_at`: when a request was last handed out. `counts`: requests in
+    the windows that the last one was in.
+
+    `recent`: the last answers, each with its time, whether it was good and whether it was a refusal; `good`, `refused`:
+    how many came before these. `blocked_since`: when the first refusal of a ban came; None while the gate is open.
     """
 
     answer_time: float | None = None
     last_time: float = 0.0
-    timed: int = 0
+    samples: int = 0
     trend: float = 0.0
     baseline: float = 0.0
-    strain: float = 1.0
+    slowdown: float = 1.0
     back_off: float = 0.0
-    calm: int = 0
+    good_streak: int = 0
     silent_until: float = 0.0
     last_end: float | None = None
     last_cost: float = 1.0
@@ -81,18 +93,13 @@ class Pace:
     good: int = 0
     refused: int = 0
     blocked_since: float | None = None
-    day: int = 0
-    sent: int = 0
+    counts: Counts = field(factory=dict)
     asked_at: float | None = None
-
-    def to_row(self) -> dict[str, Any]:
-        """The pace, ready for JSON."""
-        return asdict(self)
 
 
 @frozen(kw_only=True)
 class Silenced:
-    """An event: the server wants to be left alone until `until`; `asked` is more where we cap it."""
+    """Event: the server asks for no request before `until`. `asked` is later where we cap the wait."""
 
     until: float
     asked: float
@@ -100,15 +107,14 @@ class Silenced:
 
 @frozen(kw_only=True)
 class Blocked:
-    """An event: a host that used to work has turned us away since `since`. Records of refusals since then are not to
-    be believed."""
+    """Event: a host that used to work has turned us away since `since`; refusals since then say nothing of links."""
 
     since: float
 
 
 @frozen(kw_only=True)
 class Reopened:
-    """An event: a host that had turned us away since `since` has answered again when its probation was over."""
+    """Event: a host that had turned us away since `since` has answered the request of its probation."""
 
     since: float
 
@@ -118,14 +124,14 @@ Event = Silenced | Blocked | Reopened
 
 @frozen(kw_only=True)
 class Delay:
-    """Seconds between an answer and the next request, and where that number comes from."""
+    """Seconds between the end of an answer and the start of the next request, and where that number comes from."""
 
     seconds: float
     origin: str
 
 
 class WaitKind(StrEnum):
-    """What kind of wait it is: until its time, for as long as people or a ban say, or for its hours."""
+    """What ends a wait: its time, a person or a probation, or the end of quiet hours."""
 
     WAITING = "waiting"
     BLOCKED = "blocked"
@@ -138,4 +144,4 @@ class Wait:
 
     at: float
     why: str
-    standing: WaitKind = WaitKind.WAITING
+    kind: WaitKind = WaitKind.WAITING

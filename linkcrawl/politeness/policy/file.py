@@ -11,8 +11,10 @@ from typing import Any
 import ada_url
 
 from linkcrawl.errors import PolicyError
+from linkcrawl.politeness.policy.limits import WINDOWS, Quota
 from linkcrawl.politeness.policy.quiet_hours import Quiet, parse_quiet
 from linkcrawl.politeness.policy.rules import Policies, Policy
+from linkcrawl.units import DAY, HOUR, MINUTE
 
 #: What `recheck` may set; the names are those of check.recheck.Intervals.
 RECHECK_KEYS = ("ok", "ok_longest", "broken", "transient", "transient_longest", "restricted")
@@ -22,7 +24,7 @@ SETTLED = 0.5
 
 #: Delays and costs above are typing errors: 30 years.
 _LARGEST = 1e9
-_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS = {"m": MINUTE, "h": HOUR, "d": DAY}
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?policy[\"']?\s*\]\]")
 
 
@@ -123,9 +125,9 @@ def _where(name: str, text: str, number: int | None, key: str) -> str:
 def _policy(table: Mapping[str, Any], names: set[str]) -> Policy:
     values: dict[str, Any] = {}
     for key, value in table.items():
-        reader = _READERS.get(key)
+        reader = READERS.get(key)
         if reader is None:
-            raise _Wrong(key, f"no such key; there are {', '.join(_READERS)}")
+            raise _Wrong(key, f"no such key; there are {', '.join(READERS)}")
         try:
             values[key] = reader(value)
         except ValueError as error:
@@ -140,7 +142,8 @@ def _policy(table: Mapping[str, Any], names: set[str]) -> Policy:
         raise _Wrong("crawl_delay", "needs agreement: with whom and when it was agreed on, in a few words")
     if "crawl_delay" in values and not values.get("hosts"):
         raise _Wrong("crawl_delay", "needs hosts: robots.txt is a host's")
-    return Policy(**values)
+    quotas = [Quota(window=window, most=values.pop(window.key)) for window in WINDOWS if window.key in values]
+    return Policy(**values, quotas=tuple(quotas))
 
 
 def _text(value: Any) -> str:
@@ -240,7 +243,8 @@ def _interval(value: Any) -> float:
     return int(found[1]) * _UNITS[found[2]]
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
+#: What reads the value of each key of a rule, in the order in which docs/reference/policies.md has them.
+READERS: dict[str, Callable[[Any], Any]] = {
     "name": _text,
     "hosts": _host_globs,
     "collections": _name_globs,
@@ -248,7 +252,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "delay": _number,
     "group": _flag,
     "quiet": _windows,
-    "max_per_day": _count,
+    **{window.key: _count for window in WINDOWS},
     "paused": _flag,
     "skip": _url_globs,
     "expensive": _costs,

@@ -14,6 +14,7 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from linkcrawl.politeness.policy.globs import may_meet
+from linkcrawl.politeness.policy.limits import Quota, SharedLimit, stricter, strictest_quotas
 from linkcrawl.politeness.policy.quiet_hours import Quiet, next_open
 
 #: Answers kept of which rules match; when there are more, all are forgotten.
@@ -35,7 +36,7 @@ class Policy:
     delay: float | None = None
     group: bool = False
     quiet: tuple[Quiet, ...] = ()
-    max_per_day: int | None = None
+    quotas: tuple[Quota, ...] = ()
     paused: bool = False
     skip: tuple[str, ...] = ()
     expensive: Mapping[str, float] = field(factory=dict)
@@ -87,24 +88,12 @@ class Policy:
 BUILT_IN = Policy(name="built-in: resolvers of identifiers", hosts=("hdl.handle.net", "doi.org"), delay=0.1)
 
 
-@frozen(kw_only=True)
-class SharedLimit:
-    """What spaces the checks of a collection, a provider, or of all that a group rule matches: seconds from start to
-    start of two checks (0: none), checks a day, and the rule that says so. Where a group rule matches hosts as well,
-    every request to them counts like a check."""
-
-    name: str
-    delay: float
-    max_per_day: int | None
-    rule: str
-
-
 @frozen(kw_only=True, eq=False)
 class Applied:
     """All that the rules say of a host and of the links of some collections and providers there.
 
     `floor`: the host's delay instead of DOWNLOAD_DELAY, and `floor_from` whose; None where no rule has one. `gate`: the
-    group rule whose gate the host shares. `max_per_day`: requests to the host or its gate. `crawl_delay`: agreed on,
+    group rule whose gate the host shares. `quotas`: requests to the host or its gate. `crawl_delay`: agreed on,
     `agreement` says how. `method`: None means HEAD first, as always. `limits`: what a check has to clear besides;
     those of a host alone, every request to it.
     `rules`: all that match, in the file's order.
@@ -114,7 +103,7 @@ class Applied:
     floor: float | None = None
     floor_from: str | None = None
     gate: str | None = None
-    max_per_day: int | None = None
+    quotas: tuple[Quota, ...] = ()
     crawl_delay: float | None = None
     agreement: str | None = None
     paused_by: str | None = None
@@ -180,7 +169,7 @@ class Policies:
             floor=floor.delay if floor else None,
             floor_from=floor.name if floor else None,
             gate=next((rule.name for rule in by_host if rule.group), None),
-            max_per_day=min((rule.max_per_day for rule in by_host if rule.max_per_day is not None), default=None),
+            quotas=strictest_quotas(quota for rule in by_host for quota in rule.quotas),
             crawl_delay=agreed.crawl_delay if agreed else None,
             agreement=agreed.agreement if agreed else None,
             paused_by=next((rule.name for rule in rules if rule.paused), None),
@@ -216,19 +205,13 @@ def _shared_limits(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[SharedLim
     limits: dict[str, SharedLimit] = {}
     for name, rules in by_name.items():
         for rule in rules:
-            if rule.delay is None and rule.max_per_day is None:
+            if rule.delay is None and not rule.quotas:
                 continue
             shared_name = f"policy {rule.name}" if rule.group else name
-            limit = SharedLimit(name=shared_name, delay=rule.delay or 0.0, max_per_day=rule.max_per_day, rule=rule.name)
+            limit = SharedLimit(name=shared_name, delay=rule.delay or 0.0, quotas=rule.quotas, rule=rule.name)
             known = limits.get(shared_name)
-            limits[shared_name] = limit if known is None else _stricter(known, limit)
+            limits[shared_name] = limit if known is None else stricter(known, limit)
     return tuple(limits[name] for name in sorted(limits))
-
-
-def _stricter(one: SharedLimit, other: SharedLimit) -> SharedLimit:
-    limits = [limit.max_per_day for limit in (one, other) if limit.max_per_day is not None]
-    slower = max(one, other, key=lambda limit: limit.delay)
-    return SharedLimit(name=one.name, delay=slower.delay, max_per_day=min(limits, default=None), rule=slower.rule)
 
 
 def _longest(rules: Sequence[Policy]) -> dict[str, float]:
