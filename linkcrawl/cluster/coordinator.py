@@ -23,8 +23,8 @@ from attrs import frozen
 from redis.asyncio import Redis
 
 from linkcrawl.errors import SessionLost
-from linkcrawl.redis_client import connect_async
 from linkcrawl.politeness.policy.limits import SharedLimit, redis_windows
+from linkcrawl.redis_client import connect_async
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"

@@ -12,8 +12,8 @@ import redis as sync_redis
 
 from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer
 from linkcrawl.errors import SessionLost
-from linkcrawl.redis_client import connect_async
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
+from linkcrawl.redis_client import connect_async
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
