@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl import urls
+from linkcrawl.audit.log import AuditEntry
 from linkcrawl.audit.pace import HostPace, pace_at
 from linkcrawl.audit.verify import read_lines
 from linkcrawl.cli.errors import one_line
@@ -222,7 +223,7 @@ def _pace(audit: Path | None, host: str) -> HostPace | None:
     if audit is None or not audit.exists():
         return None
     try:
-        return pace_at(host, read_lines([audit]))
+        return pace_at(host, (line for line in read_lines([audit]) if isinstance(line, AuditEntry)))
     except (OSError, ValueError) as fault:
         raise ConfigError(f"LINKCRAWL_AUDIT: {str(audit)!r} can't be read: {fault}") from None
 

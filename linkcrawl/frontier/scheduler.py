@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: As browsers send it when somebody follows a link: servers answer 404 or 406 to a bare `*/*`, and a person would get the
-#: page, not the data that a server prefers to send.
+#: As browsers send it when somebody follows a link: servers answer 404 or 406 to a bare `*/*`, and a person would get
+#: the page, not the data that a server prefers to send.
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 #: Records without a request (refused by robots.txt, policy or their URL) that are made before the loop gets its turn.
