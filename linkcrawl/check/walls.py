@@ -39,6 +39,9 @@ _HIDDEN = (
 )
 
 
+_CLEARED = re.compile(r"(?:^|;)\s*max-age\s*=\s*(?:0+|-\d+)\s*(?:;|$)", re.IGNORECASE)
+
+
 def _pattern(text: str | None) -> re.Pattern[str] | None:
     return None if text is None else re.compile(text, re.IGNORECASE)
 
@@ -534,12 +537,17 @@ def _with(part: str) -> list[tuple[str, Sign]]:
 
 
 _BY_TARGET, _BY_BODY, _BY_COOKIE = _with("target"), _with("body"), _with("cookie")
-#: Signs of a head without a cookie, by the first field that they need, or None for those told by the status alone.
-_BY_FIELD: dict[str | None, list[tuple[str, Sign]]] = {}
+#: Signs of a head without a cookie, by the first field that they need; those that are told by the status alone apart.
+_BY_FIELD: dict[str, list[tuple[str, Sign]]] = {}
+_BY_STATUS: list[tuple[str, Sign]] = []
 for _product, _signs in WALLS.items():
     for _sign in _signs:
         if not (_sign.target or _sign.body or _sign.cookie):
-            _BY_FIELD.setdefault(next(iter(_sign.fields), None), []).append((_product, _sign))
+            _of_field = _BY_FIELD.setdefault(next(iter(_sign.fields)), []) if _sign.fields else _BY_STATUS
+            _of_field.append((_product, _sign))
+_STATUSES = frozenset(status for _, sign in _BY_STATUS for status in sign.statuses or ())
+#: Any cookie of a sign: most cookies are none, and every answer is looked at.
+_ANY_COOKIE = re.compile("|".join(f"(?:{sign.cookie.pattern})" for _, sign in _BY_COOKIE if sign.cookie), re.IGNORECASE)
 
 
 def shows(sign: Sign, outcome: Outcome, host: str = "") -> bool:
@@ -560,16 +568,12 @@ def wall_of_answer(outcome: Outcome, host: str = "") -> Wall | None:
     """
     if outcome.status is None:
         return None
-    found = [
-        (product, sign)
-        for name, signs in _BY_FIELD.items()
-        if name is None or name in outcome.headers
-        for product, sign in signs
-        if shows(sign, outcome, host)
-    ]
-    if outcome.set_cookie:
-        found += [(product, sign) for product, sign in _BY_COOKIE if shows(sign, outcome, host)]
-    return _named(product for product, _ in found)
+    signs = [sign for name, of_field in _BY_FIELD.items() if name in outcome.headers for sign in of_field]
+    if outcome.status in _STATUSES:
+        signs += _BY_STATUS
+    if outcome.set_cookie and any(map(_ANY_COOKIE.fullmatch, _pairs(outcome.set_cookie))):
+        signs += _BY_COOKIE
+    return _named(product for product, sign in signs if shows(sign, outcome, host)) if signs else None
 
 
 def wall_of_redirect(target: Target, status: int) -> Wall | None:
@@ -616,7 +620,7 @@ def _pairs(set_cookie: Sequence[str]) -> Iterator[str]:
     for line in set_cookie:
         pair, _, attributes = line.partition(";")
         name, _, value = (part.strip() for part in pair.partition("="))
-        cleared = re.search(r"(?i)(^|;)\s*max-age\s*=\s*(0+|-\d+)\s*(;|$)", attributes)
+        cleared = _CLEARED.search(attributes)
         yield f"{name}={'' if cleared else value}"
 
 
