@@ -278,6 +278,24 @@ class Finished:
     of: DueLink | None = None
 
 
+@frozen(kw_only=True)
+class Rejudged:
+    """A link's latest record that was judged again, without a request: as it was, and as it is from now on.
+
+    `state`: what the link goes on with, from `record.next_check_at` on; None where nothing of that changes.
+    """
+
+    before: Record
+    record: Record
+    state: LinkState | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the judgement is another one."""
+        before, now = self.before, self.record
+        return (before.category, before.reason, before.confirmed) != (now.category, now.reason, now.confirmed)
+
+
 class Act(StrEnum):
     """What a person orders for a host."""
 

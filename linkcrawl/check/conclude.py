@@ -34,6 +34,15 @@ def conclude(
     return Finished(record=record, state=planned.state, of=link)
 
 
+def deciding_chain(hops: tuple[Hop, ...]) -> list[Hop]:
+    """The hops of the chain that decided. It is at the end: a check's second chain asks by another method from the
+    start again."""
+    first = len(hops)
+    while first and hops[first - 1].method == hops[-1].method:
+        first -= 1
+    return list(hops[first:])
+
+
 def recorded(
     link: DueLink, finding: Finding, planned: Planned, at: float, crawler: str, hops: tuple[Hop, ...] = ()
 ) -> Record:

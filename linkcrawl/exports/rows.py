@@ -9,9 +9,10 @@ from typing import Any
 
 from attrs import frozen
 
+from linkcrawl.check.conclude import deciding_chain
 from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.verdict import REDIRECTS
-from linkcrawl.items import Hop, Record
+from linkcrawl.items import Record
 from linkcrawl.stores.contract import Proxy, Store
 from linkcrawl.stores.rows import glob
 
@@ -81,20 +82,10 @@ def proxy_rows(records: Iterable[Record], store: Store, collection: str | None) 
 
 
 def redirect_chain(record: Record) -> list[tuple[str, int | None]]:
-    """The URLs of the deciding chain with their statuses, from the first asked to `final_url`; [] without redirects.
-
-    The chain is at the end of `hops`: a check's second one asks by another method from the start again.
-    """
-    followed = [hop for hop in _last_chain(record.hops) if hop.status in REDIRECTS and hop.location]
+    """The URLs of the deciding chain with their statuses, from the first asked to `final_url`; [] without redirects."""
+    followed = [hop for hop in deciding_chain(record.hops) if hop.status in REDIRECTS and hop.location]
     if followed and (followed[-1].url, followed[-1].status) == (record.final_url, record.status):
         followed.pop()  # it redirects, and decided: in a circle, or to nowhere
     if not followed or record.final_url is None:
         return []
     return [*((hop.url, hop.status) for hop in followed), (record.final_url, record.status)]
-
-
-def _last_chain(hops: tuple[Hop, ...]) -> list[Hop]:
-    first = len(hops)
-    while first and hops[first - 1].method == hops[-1].method:
-        first -= 1
-    return list(hops[first:])

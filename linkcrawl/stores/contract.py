@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Seed
+from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, Seed
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -263,6 +263,17 @@ class Store(Protocol):
         """Take back what was judged of links since a moment: each of these whose latest record was checked at or after
         `since` has that record say Undetermined, confirmed, with this reason and error, its facts unchanged; and the
         link is due again at `now`. How many it were. Again, it changes nothing."""
+
+    def judged_before(self, version: int, limit: int, after: int | str | None = None) -> list[tuple[DueLink, Record]]:
+        """Links whose latest record was judged by a verdict table before `version`, each with that record; in the order
+        of link ids, strictly after the id `after`."""
+
+    def rejudge(self, rejudged: Sequence[Rejudged]) -> frozenset[int | str]:
+        """Put the new judgement of links' latest records in the place of the one before: category, reason, confirmed,
+        error, attempt, next_check_at and verdict_version. A link with a new state goes on with it. All or nothing.
+
+        What has changed since it was read isn't touched: a link that was checked again, and a record that says anything
+        else than `before` by now. Gives the links where that was so. Again, it changes nothing."""
 
     def prune(self, since: float, until: float) -> int:
         """Of the records checked from `since` to before `until` keep each link's last, and remove the others; so a

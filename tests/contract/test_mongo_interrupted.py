@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import pytest
+from attrs import evolve
 
 from linkcrawl.errors import StoreLost
-from linkcrawl.items import Category
+from linkcrawl.items import Category, LinkState, Rejudged
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_store
 from tests.contract.cutting import cutter
@@ -29,7 +31,7 @@ def prepare(store: Store, what: str) -> None:
     """What a batch of this kind needs to find."""
     if what != "add":
         store.add(ENTRIES)
-    if what == "withdraw":
+    if what in ("withdraw", "rejudge"):
         store.finish([check(found, MOMENT) for found in links(store)])
 
 
@@ -39,6 +41,15 @@ def write(store: Store, what: str) -> None:
         store.add([*ENTRIES, entry(4, provider="P", priority=9)])
     elif what == "finish":
         store.finish([check(found, MOMENT) for found in links(store)])
+    elif what == "rejudge":
+        said: dict[str, Any] = {
+            "category": Category.BROKEN,
+            "reason": "http_404",
+            "verdict_version": 9,
+            "next_check_at": 5.0,
+        }
+        old = [record for _, record in store.judged_before(9, 10)]
+        store.rejudge([Rejudged(before=one, record=evolve(one, **said), state=LinkState(attempt=1)) for one in old])
     else:
         store.withdraw([found.id for found in links(store)], 0.0, "host_blocked", "why", 5.0)
 
@@ -61,10 +72,12 @@ def is_whole(store: Store, what: str) -> bool:
     assert len(records) == 5
     [(category, due)] = states
     assert {(record.category, record.next_check_at) for record in records} == {(category, due)}
+    assert {record.verdict_version for record in records} in ({1}, {9})
+    assert ({found.state.attempt for found in links(store)} == {1}) == (records[0].verdict_version == 9)
     return due == 5.0
 
 
-@pytest.mark.parametrize("what", ["add", "finish", "withdraw"])
+@pytest.mark.parametrize("what", ["add", "finish", "withdraw", "rejudge"])
 def test_a_batch_whose_answer_was_lost_may_be_tried_again(what: str) -> None:
     lost = 0
     for nth in range(1, ENOUGH):
@@ -111,7 +124,7 @@ for nth, url in enumerate(urls, start=1):
 """
 
 
-@pytest.mark.parametrize("what", ["add", "finish", "withdraw"])
+@pytest.mark.parametrize("what", ["add", "finish", "withdraw", "rejudge"])
 def test_what_a_dead_process_began_is_completed_by_the_next(what: str, opened: Callable[[str], Store]) -> None:
     base = f"{server_url().rstrip('/')}/"
     with database(server_url()) as url:

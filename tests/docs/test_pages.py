@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
@@ -94,7 +95,7 @@ def test_command_lines_are_what_the_program_understands(page: str, line: str, ta
         assert verb in targets
         return
     assert (ROOT / "linkcrawl" / "commands" / f"{verb}.py").exists(), f"{page}: scrapy {verb}"
-    for option, value in zip(rest, [*rest[1:], ""], strict=True):
+    for option, value in pairwise([*rest, ""]):
         given = value.split("=")[0]
         if option == "-a":
             assert given in {part.name for part in attrs.fields(Arguments)}, f"{page}: -a {given}"

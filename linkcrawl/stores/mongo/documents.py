@@ -26,6 +26,7 @@ from linkcrawl.items import (
     LinkState,
     Order,
     Record,
+    Rejudged,
 )
 from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
@@ -50,6 +51,11 @@ LARGE_RECORD, SHORT_TEXT = 8 * 1024 * 1024, 10_000
 
 #: Fields of the latest record that a link's document repeats as `last`.
 _LAST = frozenset(RECORD_FIELDS) - {"url", "collections", "expected_mime", "hops", "next_check_at"}
+
+#: What tells whether a record still says what it said when it was read.
+JUDGEMENT = ("category", "reason", "confirmed", "verdict_version")
+#: What a judgement sets in a record, but for `next_check_at`.
+_JUDGED = ("category", "reason", "confirmed", "error", "attempt", "verdict_version")
 
 #: Fields of a record that are dates in its document.
 _TIMES = tuple(part.name for part in FIELDS_OF_RECORD if part.type is TIME)
@@ -164,6 +170,19 @@ def moved(item: Mapping[str, Any]) -> Document:
         "next_check_at": record["next_check_at"],
         "last": {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}},
         "state": item["state"],
+    }
+
+
+def rejudgement(rejudged: Rejudged, record_id: str) -> Document:
+    """A record that was judged again as an item of a batch: what `before` said, and what is said from now on."""
+    before, now = record_document(rejudged.before), record_document(rejudged.record)
+    return {
+        "record": record_id,
+        "link": rejudged.record.link_id,
+        "before": {name: before[name] for name in JUDGEMENT},
+        "said": {name: now[name] for name in _JUDGED},
+        "next_check_at": date(rejudged.record.next_check_at),
+        "state": None if rejudged.state is None else _state_document(rejudged.state),
     }
 
 

@@ -195,6 +195,25 @@ def latest(database: Database[Document], key: bytes) -> Record | None:
     return None if found is None else record_from(found)
 
 
+def judged_before(
+    database: Database[Document], version: int, limit: int, after: int | str | None
+) -> list[tuple[DueLink, Record]]:
+    """See Store.judged_before. A link whose record has just gone with a newer check's coming is left out."""
+    chosen: Document = {
+        "_id": {"$gt": "" if after is None else after},
+        "last.category": {"$gte": ""},
+        "last.verdict_version": {"$not": {"$gte": version}},  # or none yet: an older program's
+    }
+    links = list(database["links"].find(chosen, hint="_id_").sort("_id", 1).limit(limit))
+    names = [link["last"]["record"] for link in links]
+    found = {record["_id"]: record for record in database["records"].find({"_id": {"$in": names}})}
+    return [
+        (due_link(link), record_from(found[link["last"]["record"]]))
+        for link in links
+        if link["last"]["record"] in found
+    ]
+
+
 # -- sums -------------------------------------------------------------------------------------------------------
 
 

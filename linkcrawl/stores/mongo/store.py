@@ -11,7 +11,7 @@ import pymongo
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record
+from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudged
 from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
@@ -117,6 +117,11 @@ class MongoStore:
             self._check_claim()
             return self._writer.withdraw(link_ids, since, reason, error, now)
 
+    def rejudge(self, rejudged: Sequence[Rejudged]) -> frozenset[int | str]:
+        with faults(self._where):
+            self._check_claim()
+            return self._writer.rejudge(rejudged)
+
     def prune(self, since: float, until: float) -> int:
         with faults(self._where), pymongo.timeout(PATIENT):
             self._check_claim()
@@ -166,6 +171,10 @@ class MongoStore:
     def records(self, query: Query = Query()) -> Iterator[Record]:
         with faults(self._where):
             yield from reading.records(self._database, query)
+
+    def judged_before(self, version: int, limit: int, after: int | str | None = None) -> list[tuple[DueLink, Record]]:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return reading.judged_before(self._database, version, limit, after)
 
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
         found: dict[int | str, list[Proxy]] = {link_id: [] for link_id in link_ids}

@@ -18,9 +18,10 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
-from linkcrawl.items import Category, Finished, HostMemory, Order
+from linkcrawl.items import Category, Finished, HostMemory, Order, Rejudged
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 from linkcrawl.stores.mongo.documents import (
+    JUDGEMENT,
     Document,
     check,
     date,
@@ -30,6 +31,7 @@ from linkcrawl.stores.mongo.documents import (
     moved,
     new_link,
     order_document,
+    rejudgement,
 )
 from linkcrawl.stores.mongo.mentions import changes, merge
 from linkcrawl.stores.mongo.schema import DURABLE
@@ -54,6 +56,7 @@ _ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
     "add": lambda item: item["proxy"]["_id"],
     "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
     "withdraw": lambda item: item["record"].encode(),
+    "rejudge": lambda item: f"{item['record']} {item['said']} {item['before']}".encode(),
 }
 
 
@@ -73,7 +76,7 @@ class Writer:
         self._known_collections: set[str] = set()
         self._begun: Document | None = None
         self._refused: set[int | str] = set()
-        self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw}
+        self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw, "rejudge": self._rejudge}
 
     def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
         """See Store.add."""
@@ -113,6 +116,30 @@ class Writer:
         ]
         self._write_batch("withdraw", items)
         return len(items)
+
+    def rejudge(self, rejudged: Sequence[Rejudged]) -> frozenset[int | str]:
+        """See Store.rejudge."""
+        by_link = {one.record.link_id: one for one in rejudged}
+        fields = {"last.record": 1, "last.checked_at": 1}
+        latest = {link["_id"]: link["last"] for link in self._links.find({"_id": {"$in": list(by_link)}}, fields)}
+        items = [
+            rejudgement(one, latest[link_id]["record"])
+            for link_id, one in by_link.items()
+            if latest.get(link_id) and latest[link_id]["checked_at"] == date(one.before.checked_at)
+        ]
+        self._write_batch("rejudge", items)
+        return frozenset(by_link) - self._standing(items)
+
+    def _standing(self, items: list[Document]) -> set[Any]:
+        """The links whose latest record says what the items say."""
+        fields = {f"last.{name}": 1 for name in ("record", *JUDGEMENT)}
+        found = self._links.find({"_id": {"$in": [item["link"] for item in items]}}, fields)
+        latest = {link["_id"]: link["last"] for link in found}
+        said = {
+            item["link"]: {"record": item["record"]} | {name: item["said"][name] for name in JUDGEMENT}
+            for item in items
+        }
+        return {link_id for link_id, words in said.items() if latest[link_id] == words}
 
     def complete_abandoned(self) -> None:
         """Write the rest of batches whose process has died."""
@@ -239,6 +266,30 @@ class Writer:
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return AddCounts()
+
+    def _rejudge(self, items: list[Document]) -> AddCounts:
+        """Records first, as in `_finish`. What says something else by now than when it was judged stays as it is: a
+        record that was withdrawn meanwhile is told by its reason, in its own document and in its link's."""
+        records, links = [], []
+        for item in items:
+            moved = {} if item["state"] is None else {"next_check_at": item["next_check_at"]}
+            records.append(UpdateOne({"_id": item["record"], **_says(item["before"])}, {"$set": item["said"] | moved}))
+            if item["state"] is not None:
+                moved["state"] = item["state"]
+            last = {f"last.{name}": value for name, value in item["said"].items()}
+            latest = {"_id": item["link"], "last.record": item["record"], **_says(item["before"], "last.")}
+            links.append(UpdateOne(latest, {"$set": last | moved}))
+        self._records.bulk_write(records, ordered=False)
+        self._links.bulk_write(links, ordered=False)
+        return AddCounts()
+
+
+def _says(judgement: Document, prefix: str = "") -> Document:
+    """The condition that a document says so. One from before there was `verdict_version` has none, and means 1."""
+    said: Document = {f"{prefix}{name}": {"$eq": value} for name, value in judgement.items()}
+    if judgement["verdict_version"] == 1:
+        said[f"{prefix}verdict_version"] = {"$in": [1, None]}
+    return said
 
 
 def prune(records: Collection[Document], since: float, until: float) -> int:

@@ -23,7 +23,7 @@ _EACH_IN_COLLECTIONS = """EXISTS (
 )"""
 
 _DUE = """
-SELECT id, url, priority, next_check_at, expected_mime, last_category, last_checked_at,
+SELECT id, url, :host AS host, priority, next_check_at, expected_mime, last_category, last_checked_at,
        attempt, interval, hard_since, hard_count, hard_by_get
 FROM links INDEXED BY links_by_turn
 WHERE host_id = :host_id AND priority = :priority AND {stretch} AND {condition}
@@ -137,7 +137,7 @@ def due(
     if found is None or (narrow.host is not None and not glob(narrow.host).fullmatch(host)):
         return []
     condition, values = _due_condition(db, now, narrow, globs, _EACH_IN_COLLECTIONS)
-    values["host_id"] = found[0]
+    values |= {"host_id": found[0], "host": host}
     if after is not None:
         values |= {"after_time": after.next_check_at, "after_id": after.id}
     rows: list[sqlite3.Row] = []
@@ -146,7 +146,7 @@ def due(
             break
         values |= {"priority": priority, "limit": limit - len(rows)}
         rows += db.execute(_DUE.format(stretch=stretch, condition=condition), values)
-    return _due_links(db, host, rows)
+    return due_links(db, rows)
 
 
 def _stretches(db: sqlite3.Connection, host_id: int, after: DueLink | None) -> Iterator[tuple[int, str]]:
@@ -166,10 +166,11 @@ def link(db: sqlite3.Connection, key: bytes) -> DueLink | None:
     """See Store.link."""
     of_key = "SELECT links.*, name AS host FROM links JOIN hosts ON hosts.id = host_id WHERE key = ?"
     row = db.execute(of_key, (key,)).fetchone()
-    return None if row is None else _due_links(db, row["host"], [row])[0]
+    return None if row is None else due_links(db, [row])[0]
 
 
-def _due_links(db: sqlite3.Connection, host: str, rows: Sequence[sqlite3.Row]) -> list[DueLink]:
+def due_links(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> list[DueLink]:
+    """Rows of `links`, with the name of the host, as links."""
     ids = [row["id"] for row in rows]
     collections = _names_of_links(db, ids, "collections", "collection")
     providers = _names_of_links(db, ids, "providers", "provider")
@@ -177,7 +178,7 @@ def _due_links(db: sqlite3.Connection, host: str, rows: Sequence[sqlite3.Row]) -
         DueLink(
             id=row["id"],
             url=row["url"],
-            host=host,
+            host=row["host"],
             priority=row["priority"],
             next_check_at=row["next_check_at"],
             collections=tuple(sorted(collections[row["id"]])),

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
-from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record
+from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record, Rejudged
 from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
-from linkcrawl.stores.sqlite import orders, reading
+from linkcrawl.stores.sqlite import orders, reading, rejudging
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
 from linkcrawl.stores.sqlite.file import hold, identity, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
@@ -164,6 +164,10 @@ class SqliteStore:
         with self._transaction() as db:
             return orders.withdraw(db, link_ids, since, reason, error, now)
 
+    def rejudge(self, rejudged: Sequence[Rejudged]) -> frozenset[int | str]:
+        with self._transaction() as db:
+            return rejudging.rejudge(db, rejudged)
+
     def prune(self, since: float, until: float) -> int:
         with self._transaction() as db:
             return orders.prune(db, since, until)
@@ -197,6 +201,10 @@ class SqliteStore:
     def latest(self, key: bytes) -> Record | None:
         with faults(self._path):
             return reading.latest(self._db, key)
+
+    def judged_before(self, version: int, limit: int, after: int | str | None = None) -> list[tuple[DueLink, Record]]:
+        with faults(self._path), self._snapshot() as db:
+            return rejudging.judged_before(db, version, limit, after)
 
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
         with faults(self._path):
