@@ -1,9 +1,10 @@
 """Judging a record again by the present table, from what it holds: no request is made.
 
-Where an answer came, its reason follows again from the status and from the URLs of the deciding chain. What the reason
-was made of besides isn't in a record: headers (`bot_challenge`, a 503 with Retry-After), a Location that could not be
-followed, the failure of a request. There the reason stays, and only its category is looked up anew. A reason that was
-put in later (`host_blocked`, a withdrawn record) stays as well.
+Where an answer came, its reason follows again from its status, from the URLs of the deciding chain and from where those
+redirected to. What the reason was made of besides isn't in a record: headers (most walls, a 503 with Retry-After), a
+Location that could not be followed, the failure of a request. There the reason stays, and only its category is looked
+up anew. A reason that was put in later (`host_blocked`, a withdrawn record) stays as well, and so does one that HEAD
+alone would speak against now: the next check asks by GET.
 
 A record that is Broken because its host was silent for long (recheck.plan) doesn't say so. A link that has counted no
 hard failure of its own stays Broken then; any other becomes what its reason says, and is asked again within hours.
@@ -15,15 +16,20 @@ from attrs import evolve
 
 from linkcrawl import urls
 from linkcrawl.check.conclude import deciding_chain
+from linkcrawl.check.fields import redirect_target
+from linkcrawl.check.logins import leads_to_login
+from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import SILENCE, Intervals, plan
 from linkcrawl.check.suspects import soft_redirect_reason
 from linkcrawl.check.verdict import REDIRECTS, VERDICT_VERSION, judge, reason_of_answer, sentence
-from linkcrawl.check.walls import leads_to_login
-from linkcrawl.items import Category, DueLink, LinkState, Record, Rejudged
+from linkcrawl.check.walls import Wall, wall_of_answer, wall_of_redirect
+from linkcrawl.items import Category, DueLink, Hop, LinkState, Record, Rejudged
 
 #: Reasons of answers that said success, some with a doubt; the doubt follows from URLs.
 _SUCCESS = frozenset({"ok", "soft_404", "redirected_home", "domain_for_sale"})
+#: Reasons by URLs alone that speak against a link, or might.
+_TOLD_BY_URLS = (_SUCCESS - {"ok"}) | {"login_redirect"}
 #: Reasons of chains that only redirect.
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 #: Reasons of answers that also need what a record doesn't hold; the URLs may still show a login.
@@ -37,8 +43,8 @@ def rejudge(link: DueLink, record: Record, intervals: Intervals) -> Rejudged:
     Where the judgement changes, the link's state and next check are planned as if the check had ended so; what it
     learned of earlier checks stays, as far as it can be told apart.
     """
-    reason = reason_again(record)
-    after = evolve(record, reason=reason, verdict_version=VERDICT_VERSION)
+    reason, wall = reason_again(record)
+    after = evolve(record, reason=reason, wall=wall, verdict_version=VERDICT_VERSION)
     try:
         verdict = judge(reason)
     except ValueError:  # a word that the table doesn't have any more says too little to be judged
@@ -60,19 +66,43 @@ def rejudge(link: DueLink, record: Record, intervals: Intervals) -> Rejudged:
     return Rejudged(before=record, record=after, state=planned.state)
 
 
-def reason_again(record: Record) -> str:
-    """The reason of a record by the present rules; the one that it has where its facts don't suffice."""
-    reason, status = record.reason, record.status
-    base = None if status is None else _reason_of_status(reason, status)
+def reason_again(record: Record) -> tuple[str, str | None]:
+    """The reason of a record by the present rules, and the product of a wall; those that it has where its facts don't
+    suffice."""
+    unchanged, status = (record.reason, record.wall), record.status
+    base = None if status is None else _reason_of_status(record.reason, status)
     if base is None:
-        return reason
-    targets = [urls.read(hop.url) for hop in deciding_chain(record.hops)]
+        return unchanged
+    hops = deciding_chain(record.hops)
+    targets = [urls.read(hop.url) for hop in hops]
     chain = [target for target in targets if isinstance(target, urls.Target)]
     if not chain:  # an older checker's result: it kept no hops
-        return base
-    if leads_to_login(chain, status, circling=base in _CIRCLING):
-        return "login_redirect"
-    return soft_redirect_reason(chain[0], chain[-1]) or base if base == "ok" else base
+        return base, None if base != record.reason else record.wall
+    wall = None if base == "bot_challenge" else _wall(chain[0], hops)
+    reason = base if wall is None else "bot_challenge"
+    if leads_to_login(chain, status, circling=reason in _CIRCLING):
+        reason = "login_redirect"
+    elif reason == "ok":
+        reason = soft_redirect_reason(chain[0], chain[-1]) or reason
+    if reason == record.reason or (record.method == "HEAD" and reason in _TOLD_BY_URLS):
+        return unchanged
+    return reason, wall.product if wall is not None and reason == "bot_challenge" else None
+
+
+def _wall(start: urls.Target, hops: list[Hop]) -> Wall | None:
+    """The wall that a chain met, as far as statuses and redirects show it."""
+    for hop in hops:
+        if hop.status is None:
+            continue
+        target = urls.join(hop.url, redirect_target({"location": hop.location or ""}))
+        asked = urls.read(hop.url)
+        outcome = Outcome(sent_at=hop.at, ended_at=hop.at, duration_ms=None, status=hop.status)
+        wall = wall_of_answer(outcome, asked.hostname if isinstance(asked, urls.Target) else "")
+        if wall is None and hop.status in REDIRECTS and hop.location and isinstance(target, urls.Target):
+            wall = None if wall_of_redirect(start, hop.status) else wall_of_redirect(target, hop.status)
+        if wall is not None:
+            return wall
+    return None
 
 
 def _reason_of_status(reason: str, status: int) -> str | None:

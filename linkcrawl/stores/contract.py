@@ -269,8 +269,8 @@ class Store(Protocol):
         of link ids, strictly after the id `after`."""
 
     def rejudge(self, rejudged: Sequence[Rejudged]) -> frozenset[int | str]:
-        """Put the new judgement of links' latest records in the place of the one before: category, reason, confirmed,
-        error, attempt, next_check_at and verdict_version. A link with a new state goes on with it. All or nothing.
+        """Put the new judgement of links' latest records (the fields rows.JUDGED) in the place of the one before. A
+        link with a new state goes on with it. All of the batch or nothing.
 
         What has changed since it was read isn't touched: a link that was checked again, and a record that says anything
         else than `before` by now. Gives the links where that was so. Again, it changes nothing."""

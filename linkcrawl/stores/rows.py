@@ -36,6 +36,10 @@ from linkcrawl.stores.layout import reason_of_now
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
+#: Fields of a record that are a judgement; all others are facts, and stay when it is judged again.
+JUDGED = ("category", "reason", "confirmed", "error", "attempt", "next_check_at", "verdict_version", "wall")
+
+
 def text(value: str) -> str:
     """`value` as text that has a UTF-8 form: lone surrogates become U+FFFD, pairs of them their character."""
     if value.isascii():

@@ -36,8 +36,9 @@ def latest(store: Store, n: int) -> Record:
 def judged(store: Store, n: int, state: LinkState | None = SUSPECTED) -> Rejudged:
     """The latest record of link n, judged again."""
     before = latest(store, n)
-    now = evolve(before, category=Category.BROKEN, reason="http_404", confirmed=False, error="gone", attempt=1)
-    now = evolve(now, verdict_version=2, next_check_at=before.next_check_at if state is None else 777.0)
+    now = evolve(before, category=Category.BROKEN, reason="http_404", confirmed=False, error="gone")
+    now = evolve(now, attempt=1, wall="anubis", verdict_version=2)
+    now = evolve(now, next_check_at=before.next_check_at if state is None else 777.0)
     return Rejudged(before=before, record=now, state=state)
 
 

@@ -10,14 +10,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.conclude import conclude
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import DENIALS, Denial, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import DAY, HOUR, SILENCE, Intervals
 from linkcrawl.check.rejudge import reason_again, rejudge
 from linkcrawl.check.verdict import VERDICT_VERSION, judge, sentence
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record
-from tests.unit.check_kit import HOST, IDP, START
+from tests.unit.check_kit import HOST, IDP, START, answer
 from tests.unit.test_check_procedure import ANSWERS, FAILURES
+
+#: Redirects to walls, to logins, and to what only looks like one.
+WALLS = st.builds(
+    answer,
+    st.sampled_from([302, 307, 403, 999]),
+    st.sampled_from(
+        [
+            "/.within.website/x/cmd/anubis/?redir=%2Fdoc",
+            "/cdn-cgi/challenge-platform/h/g",
+            "https://challenges.cloudflare.com/x",
+            "/login?next=/doc",
+            "/404.html",
+            "/",
+            None,
+        ]
+    ),
+)
+
+WHY_DENIED: list[str | Failure] = [*sorted(DENIALS), *sorted(set(Failure) - UNJUDGED)]
 
 STATES = st.builds(
     LinkState,
@@ -44,8 +63,8 @@ def moved(link: DueLink, finished: Finished) -> DueLink:
     st.sampled_from([f"{HOST}/doc", f"{HOST}/login", "https://a.example/", "http://"]),
     st.integers(0, 4),
     st.sampled_from(["HEAD", "GET"]),
-    st.lists(st.one_of(ANSWERS, ANSWERS, FAILURES), min_size=12, max_size=12),
-    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.sampled_from([*sorted(DENIALS), *Failure]))),
+    st.lists(st.one_of(ANSWERS, ANSWERS, WALLS, FAILURES), min_size=12, max_size=12),
+    st.one_of(st.none(), st.tuples(st.integers(0, 9), st.sampled_from(WHY_DENIED))),
     STATES,
     st.none() | st.just(START - 40 * DAY),
 )
@@ -120,13 +139,44 @@ REASONS: list[tuple[str, int | None, list[str], str]] = [
 
 @pytest.mark.parametrize(("reason", "status", "places", "now"), REASONS)
 def test_reasons_follow_from_facts(reason: str, status: int | None, places: list[str], now: str) -> None:
-    assert reason_again(record(reason, OPEN, status, *places)) == now
+    assert reason_again(record(reason, OPEN, status, *places))[0] == now
 
 
 @pytest.mark.parametrize(("reason", "now"), [("ok", "ok"), ("http_429", "rate_limited"), ("robots_disallowed",) * 2])
 def test_a_record_without_hops_has_its_status_only(reason: str, now: str) -> None:
     status = {"ok": 200, "http_429": 429, "robots_disallowed": 200}[reason]
-    assert reason_again(record(reason, OPEN, status, "/doc", "/login", hops=())) == now
+    assert reason_again(record(reason, OPEN, status, "/doc", "/login", hops=()))[0] == now
+
+
+ANUBIS = f"{HOST}/.within.website/x/cmd/anubis/?redir=%2Fdoc"
+
+
+@pytest.mark.parametrize(("location", "wall"), [(ANUBIS, "anubis"), (f"{HOST}/elsewhere", None)])
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_a_wall_that_was_passed_by_unseen_is_seen(location: str, wall: str | None, method: str) -> None:
+    """An older program followed the redirect to the challenge, which said 200."""
+    hops = (
+        evolve(hop(f"{HOST}/doc", 302, method), location=location),
+        hop(location, 200, method),
+    )
+    old = record("ok", OK, 200, "/doc", hops=hops, final_url=location, method=method)
+    again = rejudge(LINK, old, Intervals())
+    now = again.record
+    assert (now.reason, now.wall, now.category) == (("bot_challenge", wall, OPEN) if wall else ("ok", None, OK))
+    assert (now.hops, now.final_url, now.status) == (old.hops, old.final_url, old.status)
+    assert (now.next_check_at == START + Intervals().restricted) == (wall is not None)
+
+
+@pytest.mark.parametrize("end", ["/login", "/404.html", "/"])
+def test_head_alone_speaks_against_no_link(end: str) -> None:
+    old = record("ok", OK, 200, "/doc", end, method="HEAD")
+    assert reason_again(old) == ("ok", None)
+    assert reason_again(evolve(old, method="GET"))[0] != "ok"
+
+
+def test_the_product_of_a_wall_stays_with_its_reason() -> None:
+    known = record("bot_challenge", OPEN, 403, wall="datadome")
+    assert rejudge(LINK, known, Intervals()).record == evolve(known, verdict_version=VERDICT_VERSION)
 
 
 def test_a_failure_that_was_broken_is_undetermined_and_clears_what_it_counted() -> None:

@@ -30,6 +30,7 @@ from linkcrawl.items import (
 )
 from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
+    JUDGED,
     LEAST,
     MOST,
     from_json,
@@ -54,9 +55,6 @@ _LAST = frozenset(RECORD_FIELDS) - {"url", "collections", "expected_mime", "hops
 
 #: What tells whether a record still says what it said when it was read.
 JUDGEMENT = ("category", "reason", "confirmed", "verdict_version")
-#: What a judgement sets in a record, but for `next_check_at`.
-_JUDGED = ("category", "reason", "confirmed", "error", "attempt", "verdict_version")
-
 #: Fields of a record that are dates in its document.
 _TIMES = tuple(part.name for part in FIELDS_OF_RECORD if part.type is TIME)
 
@@ -180,7 +178,7 @@ def rejudgement(rejudged: Rejudged, record_id: str) -> Document:
         "record": record_id,
         "link": rejudged.record.link_id,
         "before": {name: before[name] for name in JUDGEMENT},
-        "said": {name: now[name] for name in _JUDGED},
+        "said": {name: now[name] for name in JUDGED if name != "next_check_at"},
         "next_check_at": date(rejudged.record.next_check_at),
         "state": None if rejudged.state is None else _state_document(rejudged.state),
     }

@@ -6,11 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from linkcrawl.items import DueLink, Record, Rejudged
-from linkcrawl.stores.rows import record_document, state_document, to_json
+from linkcrawl.stores.rows import JUDGED, record_document, state_document, to_json
 from linkcrawl.stores.sqlite import reading
-
-#: What a judgement sets in a record.
-JUDGED = ("category", "reason", "confirmed", "error", "attempt", "next_check_at", "verdict_version")
 
 _JUDGED_BEFORE = """
 SELECT links.id AS id FROM links JOIN records ON records.id = last_record_id
