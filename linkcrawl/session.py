@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.procedure import Rules
 from linkcrawl.check.recheck import Intervals
-from linkcrawl.clock import Clock, machine_clock
+from linkcrawl.clock import Clock
 from linkcrawl.config import LOCAL, Config, read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.ingest.ingest import check_sources
@@ -104,14 +104,15 @@ class Session:
     audit: AuditLog
     #: While the store is lost nothing is sent: what came of it could not be kept (patience.py).
     store_lost: bool = field(default=False, init=False)
-    #: Has Scrapy's engine ask for the next request soon; the scheduler sets it.
-    wake_engine: Callable[[], None] = field(default=lambda: None, init=False)
-    #: How often everything that this crawl held was lost to other workers; what began in an earlier epoch is void.
+    #: How often this worker of a cluster has lost all its leases; what began in an earlier epoch is void.
     lease_epoch: int = field(default=0, init=False)
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
-        """Judge the configuration, open the store and take it. Raises ConfigError or StoreError, each one line."""
+    def open(
+        cls, settings: Mapping[str, Any], given: Mapping[str, Any], clock_of: Callable[[Config], Clock]
+    ) -> Session:
+        """Judge the configuration, open the store and take it. `clock_of`: the crawl's time, by its configuration; it
+        is asked once all else of that has been judged. Raises ConfigError or StoreError, each one line."""
         config = read_config(settings)
         refuse_listed(config.product, config.contact)
         raise_limit()
@@ -121,7 +122,8 @@ class Session:
         policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
             check_sources([arguments.seeds], config.rejects)
-        clock = _clock(config)
+        _check_shared_store(config)
+        clock = clock_of(config)
         store = open_store(config.store)
         alone = config.frontier == LOCAL
         store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
@@ -180,22 +182,12 @@ class Session:
         return self.now() if self.arguments.continuous else self.started_at
 
 
-def _clock(config: Config) -> Clock:
-    """The time of this crawl; that of Redis where workers share it, whatever their own clocks say."""
-    if config.frontier == LOCAL:
-        return machine_clock()
-    if not config.store.startswith("mongodb"):
+def _check_shared_store(config: Config) -> None:
+    if config.frontier != LOCAL and not config.store.startswith("mongodb"):
         raise ConfigError(
             f"LINKCRAWL_STORE: {without_userinfo(config.store)!r} serves one process, and LINKCRAWL_FRONTIER shares "
             "the work out to several; mongodb://HOST:PORT/DB would work"
         )
-    try:
-        from linkcrawl.cluster.redis_time import redis_clock
-    except ModuleNotFoundError as fault:
-        raise ConfigError(
-            f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"
-        ) from fault
-    return Clock(wall=redis_clock(config.frontier))
 
 
 def _audit_log(config: Config) -> AuditLog:

@@ -6,35 +6,35 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.cluster.coordinator import HeartbeatReply
+from linkcrawl.frontier.parts import Frontier
 
 #: Gates taken in one call, so that no script holds Redis for long.
 AT_ONCE = 200
-#: Seconds until gates that others held are asked for again, and between two looks for due links (or so many times what
-#: a look takes).
-AGAIN, LOOK, LOOKS_COST = 0.25, 2.0, 20.0
+#: Seconds until gates that others had leased are asked for again, and between two readings of the backlog (or so many
+#: times what a reading takes).
+AGAIN, REFRESH, REFRESH_COST = 0.25, 2.0, 20.0
 
 
 class Candidates:
-    """Hosts with due links that aren't ours, most work first. `ours`: whether a host's gate is leased here."""
+    """Hosts with due links that aren't ours, most work first. `is_ours`: True for a host whose gate is leased here."""
 
-    def __init__(self, parts: WorkerContext, ours: Callable[[str], bool]):
-        self._session, self._queue, self._feeder = parts.session, parts.queue, parts.feeder
-        self._ours = ours
+    def __init__(self, frontier: Frontier, is_ours: Callable[[str], bool]):
+        self._session, self._queue, self._feeder = frontier.session, frontier.queue, frontier.feeder
+        self._is_ours = is_ours
         self._hosts: deque[str] = deque()
-        self._held: list[str] = []
+        self._leased_elsewhere: list[str] = []
         self._retried_at = float("-inf")
-        #: When the look into the store began that they are of.
+        #: When the reading of the backlog began that they are of (Unix seconds).
         self.seen_at = float("-inf")
 
     def __len__(self) -> int:
         return len(self._hosts)
 
     def clear(self) -> None:
-        """Forget all; the next look begins anew."""
+        """Forget all, until the backlog is read again."""
         self._hosts.clear()
-        self._held.clear()
+        self._leased_elsewhere.clear()
         self.seen_at = float("-inf")
 
     def pop(self) -> list[str]:
@@ -45,41 +45,45 @@ class Candidates:
         """There was no room for these."""
         self._hosts.extendleft(reversed(list(hosts)))
 
-    def are_held(self, hosts: Iterable[str]) -> None:
-        """Another worker leases their gates."""
-        self._held += hosts
+    def mark_leased(self, hosts: Iterable[str]) -> None:
+        """Another worker leases the gates of these hosts: they are retried later."""
+        self._leased_elsewhere += hosts
 
-    def room(self, beat: HeartbeatReply, mine: int) -> int:
+    def spare_share(self, heartbeat: HeartbeatReply, mine: int) -> int:
         """How many gates more are our share, beside `mine` with work."""
-        return AT_ONCE if beat.others == 0 else spare_share(beat, mine, len(self._hosts) + len(self._held))
+        return (
+            AT_ONCE
+            if heartbeat.others == 0
+            else spare_share(heartbeat, mine, len(self._hosts) + len(self._leased_elsewhere))
+        )
 
-    def renew(self) -> None:
-        """As the last look has them; later those again that others held."""
+    def reload(self) -> None:
+        """Reload from the latest backlog; otherwise retry gates that other workers had leased."""
         now = self._session.now()
         if self._feeder.refreshed_at > self.seen_at:
             self.seen_at = self._feeder.refreshed_at
             due = [
                 queue
                 for queue in self._queue.hosts.values()
-                if queue.due > queue.deferred and not self._ours(queue.host)
+                if queue.due > queue.deferred and not self._is_ours(queue.host)
             ]
             due.sort(key=lambda queue: -queue.due)
             self._hosts = deque(queue.host for queue in due)
-            self._held.clear()
-        elif not self._hosts and self._held and now - self._retried_at > AGAIN:
+            self._leased_elsewhere.clear()
+        elif not self._hosts and self._leased_elsewhere and now - self._retried_at > AGAIN:
             self._retried_at = now
-            self._hosts.extend(host for host in self._held if self._queue.hosts[host].due > 0)
-            self._held.clear()
+            self._hosts.extend(host for host in self._leased_elsewhere if self._queue.hosts[host].due > 0)
+            self._leased_elsewhere.clear()
 
-    def look_for_more(self) -> None:
-        """Look into the store again, where there are none left and it costs little."""
-        wait = max(LOOK, LOOKS_COST * self._feeder.refresh_seconds)
+    def refresh_if_empty(self) -> None:
+        """Have the backlog read again where no candidates are left, as often as costs the store little."""
+        wait = max(REFRESH, REFRESH_COST * self._feeder.refresh_seconds)
         if not self._hosts and self._session.now() > self._feeder.refreshed_at + wait and not self._feeder.is_busy:
             self._feeder.refresh_backlog()
 
 
-#: A worker gives gates away when it has so much more than its share, and so many more at least.
-SURPLUS, LEAST_SURPLUS = 0.25, 4
+#: A worker gives gates away when it has more than its share by this part of it, and by so many gates at least.
+EXCESS, LEAST_EXCESS = 0.25, 4
 #: Seconds of work that are not worth giving away: until another has taken a gate over and read what is due there
 #: the worker itself is done.
 WORTH = 3.0
@@ -88,31 +92,31 @@ THROUGHPUT_SECONDS = 2.0
 
 
 class Throughput:
-    """Checks a second that a worker has come to lately. Times: seconds that never run backwards."""
+    """Checks a second of a worker lately. Times: seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
     def see(self, now: float, ended: int) -> None:
-        """So many checks have ended until now."""
+        """Take note that `ended` checks have ended until now."""
         self._seen.append((now, ended))
         while len(self._seen) > 2 and self._seen[1][0] <= now - THROUGHPUT_SECONDS:
             self._seen.popleft()
 
     def seconds(self, left: int) -> float:
-        """How long this worker takes for so many checks; endless where it has ended none lately."""
+        """How long this worker takes for `left` checks; infinite where it has ended none lately."""
         (began, before), (now, ended) = self._seen[0], self._seen[-1]
         return math.inf if ended == before else left * (now - began) / (ended - before)
 
 
-def spare_share(beat: HeartbeatReply, mine: int, seen: int) -> int:
+def spare_share(heartbeat: HeartbeatReply, mine: int, seen: int) -> int:
     """How many gates more are our share, beside `mine` with work. `seen`: those with work that are not ours, others'
     and free ones."""
-    free = max(0, seen - beat.load)
-    return math.ceil((mine + beat.load + free) / (beat.others + 1)) - mine
+    free = max(0, seen - heartbeat.load)
+    return math.ceil((mine + heartbeat.load + free) / (heartbeat.others + 1)) - mine
 
 
-def excess(beat: HeartbeatReply, mine: int) -> int:
+def excess(heartbeat: HeartbeatReply, mine: int) -> int:
     """How many gates are to be given away; 0 where that would be few."""
-    share = math.ceil((mine + beat.load) / (beat.others + 1))
-    return mine - share if mine - share > max(LEAST_SURPLUS, SURPLUS * share) else 0
+    share = math.ceil((mine + heartbeat.load) / (heartbeat.others + 1))
+    return mine - share if mine - share > max(LEAST_EXCESS, EXCESS * share) else 0

@@ -1,6 +1,6 @@
 """A check on its way from one worker to another, as JSON: everything that its next hop needs, and nothing executable.
 
-cattrs structures it: a hop that isn't what the types say is refused, not guessed.
+cattrs structures it: a check that isn't what the types say is refused, not guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linkcrawl.errors import UnreadableTransfer
 from linkcrawl.items import DueLink
 from linkcrawl.urls import Refused, Target, read
 
-#: The layout of a hop; another is refused.
+#: The layout of a transferred check; another is refused.
 VERSION = 3
 
 _converter = make_converter(forbid_extra_keys=True)
@@ -37,29 +37,29 @@ _converter.register_structure_hook(Target, _read_target)
 
 @frozen(kw_only=True)
 class Ticket:
-    """Tells one check of a link from every other of it. `home`: the gate of the link's own host, whose holder must
+    """Tells one check of a link from every other of it. `home_gate`: the gate of the link's own host, whose holder must
     not begin the link again meanwhile."""
 
     link: int | str
     host: str
-    home: str
+    home_gate: str
     nonce: str
 
     @classmethod
-    def of(cls, link: DueLink, home: str) -> Ticket:
-        """A ticket for a check that leaves its home now."""
-        return cls(link=link.id, host=link.host, home=home, nonce=uuid4().hex)
+    def of(cls, link: DueLink, home_gate: str) -> Ticket:
+        """A ticket for a check that goes to another worker now."""
+        return cls(link=link.id, host=link.host, home_gate=home_gate, nonce=uuid4().hex)
 
     @property
     def token(self) -> str:
-        """The ticket as Redis keeps it, under its home."""
+        """The ticket as Redis keeps it, under its home gate."""
         return json.dumps([self.link, self.host, self.nonce])
 
 
-def ticket_from_token(token: str, home: str) -> Ticket:
+def ticket_from_token(token: str, home_gate: str) -> Ticket:
     """The ticket that `Ticket.token` gave."""
     link, host, nonce = json.loads(token)
-    return Ticket(link=link, host=host, home=home, nonce=nonce)
+    return Ticket(link=link, host=host, home_gate=home_gate, nonce=nonce)
 
 
 @frozen(kw_only=True)
@@ -81,7 +81,7 @@ def read_transfer(text: str) -> TransferredCheck:
     try:
         found: TransferredCheck = _converter.loads(text, TransferredCheck)
     except (ValueError, AttributeError, cattrs.BaseValidationError) as fault:
-        raise UnreadableTransfer(f"not a travelling check: {text[:80]!r}") from fault
+        raise UnreadableTransfer(f"not a transferred check: {text[:80]!r}") from fault
     if found.version != VERSION or found.check.request is None:
-        raise UnreadableTransfer(f"a travelling check of version {found.version}; {VERSION} would work")
+        raise UnreadableTransfer(f"a transferred check of version {found.version}; {VERSION} would work")
     return found

@@ -28,24 +28,25 @@ from linkcrawl.redis_client import connect_async
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"
-#: What a session may hold is used until so many seconds before its end.
+#: Seconds before the end of a session from which its leases are not used any more.
 MARGIN = 1.0
-#: Leases that a check on its way between two workers is believed in without a word of it.
+#: A ticket of a transferred check expires after so many lease periods without renewal.
 KEEP_LEASES = 4
-#: Longest wait that is told to the next holder of a gate, in seconds: what is longer stands in the store as well.
+#: Longest wait that is passed on to the next holder of a gate, in seconds: what is longer stands in the store as well.
 MAX_WAIT = 2 * 86400.0
 
 
 @frozen(kw_only=True)
 class HeartbeatReply:
-    """How the cluster is. `others`: workers alive besides us, `busy` of them have something to do, `load`: gates with
-    work that they hold. `agreed`: all have the same policies. `bells`: gates of ours that others have something for."""
+    """How the cluster is. `others`: workers alive besides us; `busy` of them have something to do; `load`: gates with
+    work that they lease. `agreed`: all have the same policies. `notifications`: gates of ours that others have
+    something for."""
 
     others: int
     busy: int
     load: int
     agreed: bool
-    bells: tuple[str, ...]
+    notifications: tuple[str, ...]
 
 
 @frozen(kw_only=True)
@@ -53,21 +54,20 @@ class LeaseResult:
     """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, `empty`, or
     `shut` (leases of before Redis was restarted may still be used).
 
-    `wait`: seconds until it may send by what its last holder said; None where that is unknown. `hops`: checks whose
-    next hop waits for it, as JSON; `Coordinator.take_in` takes them. `out`: tokens of its links' checks that go on
-    elsewhere. `deaths`: by link id, how often a session died over it.
-    """
+    `wait`: seconds until it may send, as its last holder reported; None where that is unknown. `transfers`: checks
+    whose next hop waits for it, as JSON; `Coordinator.take_in` takes them. `tickets`: tokens of its links' checks that
+    are under way at other workers. `deaths`: by link id, how often a session died over it."""
 
     standing: str
     wait: float | None = None
-    hops: tuple[str, ...] = ()
-    out: tuple[str, ...] = ()
+    transfers: tuple[str, ...] = ()
+    tickets: tuple[str, ...] = ()
     deaths: Mapping[str, int]
 
 
 @frozen(kw_only=True)
 class LeaseRelease:
-    """A gate on its way back. `wait`: seconds until it may send, None where that isn't known. `done`: nothing is due
+    """A gate on its way back. `wait`: seconds until it may send, None where that is unknown. `done`: nothing is due
     there."""
 
     gate: str
@@ -84,8 +84,8 @@ class WaitingTransfer:
 
 
 class Coordinator:
-    """One worker's hand on it. Every method but `join` raises Lost when the session is over, and redis.RedisError
-    when Redis can't be asked. Then it may have run all the same, and only its answer be lost: every call may be
+    """One worker's client. Every method but `join` raises SessionLost when the session is over, and redis.RedisError
+    when Redis can't be asked. Then the script may have run all the same, and only its answer be lost: every call may be
     repeated."""
 
     def __init__(self, client: Redis, lease: float):
@@ -97,14 +97,14 @@ class Coordinator:
         self._shas = {name: hashlib.sha1(text.encode()).hexdigest() for name, text in self._sources.items()}
         self.session = ""
         self.generation = ""
-        #: Steady seconds until which the leases are ours.
+        #: Seconds of the monotonic clock until which the leases are ours.
         self.deadline = float("-inf")
         #: Seconds spent waiting for Redis, and scripts run; for metrics.
         self.seconds, self.calls = 0.0, 0
 
     @classmethod
     def connect(cls, url: str, lease: float) -> Coordinator:
-        """A hand on the ledger at a redis:// URL; nothing is asked yet."""
+        """A client of the Redis at a redis:// URL; nothing is asked yet."""
         return cls(connect_async(url, "LINKCRAWL_FRONTIER"), lease)
 
     async def join(self, about: Mapping[str, Any], policies: str) -> None:
@@ -125,18 +125,18 @@ class Coordinator:
             self.deadline = sent + self._lease - MARGIN
             return
 
-    async def beat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
-        """Renew the session. `load`: how many gates with work it holds."""
+    async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
+        """Renew the session. `load`: how many gates with work it leases."""
         sent = time.monotonic()
-        said = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
-        reply = await self._run("beat", said)
+        told = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
+        reply = await self._run("heartbeat", told)
         self.deadline = sent + self._lease - MARGIN
         return HeartbeatReply(
             others=reply["others"],
             busy=reply["busy"],
             load=reply["load"],
             agreed=reply["agreed"],
-            bells=tuple(reply["bells"]),
+            notifications=tuple(reply["notifications"]),
         )
 
     async def leave(self) -> None:
@@ -144,83 +144,85 @@ class Coordinator:
         await self._run("leave", {})
 
     async def places(self, hosts: Sequence[str]) -> dict[str, str]:
-        """The gates of those of the hosts that have been placed."""
+        """The gates of those of the hosts whose gate is recorded."""
         found = await self._client.hmget(f"{PREFIX}{self.generation}:places", list(hosts)) if hosts else []
         return {host: str(gate) for host, gate in zip(hosts, found, strict=True) if gate is not None}
 
     async def place(self, hosts: Sequence[tuple[str, str, str]], few: int) -> dict[str, str]:
-        """The gates of hosts (host key, registered domain, address or ""), chosen now where they are new."""
+        """The gates of hosts (host key, registered domain, address or ""), recorded now where they are new."""
         return dict(await self._run("place", {"hosts": hosts, "few": few}))
 
     async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
-        """Lease gates; with each, when (Unix seconds) links were last seen due there, and how many. `wanted`: have
-        others give it."""
-        asked = [(gate, _ms(looked), due) for gate, looked, due in gates]
+        """Lease gates; with each, when its due links were counted (Unix seconds), and how many. `wanted`: have another
+        worker that leases it give it back."""
+        asked = [(gate, _ms(seen_at), due) for gate, seen_at, due in gates]
         return [_taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted}) if row]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:
         """Give gates back."""
-        rows = [(each.gate, _wait(each.wait), each.done) for each in gates]
+        rows = [(release.gate, _wait(release.wait), release.done) for release in gates]
         await self._run("give", {"gates": rows})
 
-    async def waited_for(self, most: int) -> list[str]:
-        """Some of the gates that hops wait for."""
-        found = await self._client.srandmember(f"{PREFIX}{self.generation}:hopgates", most)
+    async def transfer_gates(self, most: int) -> list[str]:
+        """Some of the gates that transferred checks wait for."""
+        found = await self._client.srandmember(f"{PREFIX}{self.generation}:transfer_gates", most)
         return list(map(str, found or ()))
 
-    async def send(self, hop: WaitingTransfer, home: str, token: str, journey: str) -> None:
-        """Pass a check on to whoever leases the gate, or will; `home`: the gate of its link. The same `journey` is gone
-        once, however often it is said."""
-        said = {"gate": hop.gate, "hop": hop.text, "home": home, "token": token, "journey": journey}
-        await self._run("send", said | self._kept)
+    async def send(self, transfer: WaitingTransfer, home_gate: str, token: str, idempotency_key: str) -> None:
+        """Pass a check on to whoever leases the gate, or will, with a ticket under the gate of its link. Idempotent by
+        `idempotency_key`."""
+        told = {"gate": transfer.gate, "check": transfer.text, "home_gate": home_gate, "token": token}
+        await self._run("send", told | {"idempotency_key": idempotency_key} | self._keep)
 
     async def collect(self, gates: Sequence[str]) -> tuple[list[WaitingTransfer], dict[str, bool]]:
-        """What bells were rung for: the hops that wait for gates of ours, and those of the gates that another worker
-        wants, each with whether that one comes before us where both want something of each other."""
+        """Answer notifications: the checks that wait for gates of ours, and the gates that another worker wants, each
+        with whether that worker comes before us where both want a gate of each other."""
         reply = await self._run("collect", {"gates": gates})
-        return [WaitingTransfer(gate=gate, text=text) for gate, text in reply["hops"]], dict(reply["wanted"])
+        return [WaitingTransfer(gate=gate, text=text) for gate, text in reply["checks"]], dict(reply["wanted"])
 
-    async def take_in(self, hops: Sequence[WaitingTransfer], tickets: Sequence[tuple[str, str]]) -> list[bool]:
-        """Take hops out of Redis, and renew the tickets (home, token) of the first of them: which of these are ours
-        and still out."""
-        arrived = [(hop.gate, hop.text) for hop in hops]
-        said = {"arrived": arrived, "renewed": tickets, "watched": (), "ended": ()}
-        reply = await self._run("out", said | self._kept)
-        return [here and out for here, out in zip(reply["arrived"], reply["renewed"], strict=False)]
+    async def take_in(self, transfers: Sequence[WaitingTransfer], tickets: Sequence[tuple[str, str]]) -> list[bool]:
+        """Take checks out of Redis, and renew the tickets (home gate, token) of the first of them: which of these are
+        ours and have a valid ticket."""
+        arrived = [(transfer.gate, transfer.text) for transfer in transfers]
+        told = {"arrived": arrived, "renewed": tickets, "watched": (), "ended": ()}
+        reply = await self._run("tickets", told | self._keep)
+        return [ours and valid for ours, valid in zip(reply["arrived"], reply["renewed"], strict=False)]
 
-    async def out(
+    async def tickets(
         self,
-        renewed: Sequence[tuple[str, str]],
-        watched: Sequence[tuple[str, str]],
+        *,
+        renewed: Sequence[tuple[str, str]] = (),
+        watched: Sequence[tuple[str, str]] = (),
         ended: Sequence[tuple[str, str]] = (),
     ) -> tuple[list[bool], list[bool]]:
-        """Say which checks (home, token) from elsewhere we work on, and which have ended; ask after ours elsewhere."""
-        said = {"arrived": (), "renewed": renewed, "watched": watched, "ended": ended}
-        reply = await self._run("out", said | self._kept)
+        """Renew and end tickets (home gate, token) of foreign checks, and ask after those of remote checks. Returns
+        which of the renewed and of the watched are valid."""
+        told = {"arrived": (), "renewed": renewed, "watched": watched, "ended": ended}
+        reply = await self._run("tickets", told | self._keep)
         return list(reply["renewed"]), list(reply["watched"])
 
-    async def grant(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
-        """Ask for a permit to start a check under all these limits, now or not at all. Returns the seconds to wait; 0:
-        it is granted, and holds until `settle`. `permit`: its name; `at`: Unix seconds, whose windows it counts in."""
+    async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
+        """Ask for a permit under all these limits, now or not at all. Returns seconds until it may be asked for again;
+        0: it is granted, until `settle_permit`. `permit`: its name; `at`: Unix seconds, whose windows it counts in."""
         rows = [limit.redis_row() for limit in limits]
-        reply = await self._run("grant", {"limits": rows, "permit": permit, "windows": redis_windows(at)})
+        reply = await self._run("acquire_permit", {"limits": rows, "permit": permit, "windows": redis_windows(at)})
         return float(reply["wait"]) / 1000
 
-    async def settle(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
-        """Report a permit as used (its check has started) or return it. `at`: as when it was granted."""
-        rows = [limit.redis_row() for limit in limits]
-        await self._run("settle", {"limits": rows, "permit": permit, "used": used, "windows": redis_windows(at)})
+    async def settle_permit(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
+        """Report a permit as used, or return it. `at`: as it was asked for."""
+        told = {"limits": [limit.redis_row() for limit in limits], "permit": permit, "used": used}
+        await self._run("settle_permit", told | {"windows": redis_windows(at)})
 
-    async def flying(self, links: Mapping[str, str]) -> None:
-        """What is in flight, by gate."""
-        await self._run("flying", {"flying": links})
+    async def report_in_flight(self, links: Mapping[str, str]) -> None:
+        """Report the link in flight at each gate."""
+        await self._run("in_flight", {"in_flight": links})
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     @property
-    def _kept(self) -> dict[str, int]:
+    def _keep(self) -> dict[str, int]:
         return {"keep": _ms(self._lease * KEEP_LEASES)}
 
     async def _run(self, script: str, given: Mapping[str, Any]) -> Any:
@@ -251,7 +253,20 @@ class Coordinator:
             await self._client.script_load(text)
 
 
-_SCRIPTS = ("join", "beat", "place", "take", "give", "send", "collect", "out", "grant", "settle", "flying", "leave")
+_SCRIPTS = (
+    "join",
+    "heartbeat",
+    "place",
+    "take",
+    "give",
+    "send",
+    "collect",
+    "tickets",
+    "acquire_permit",
+    "settle_permit",
+    "in_flight",
+    "leave",
+)
 
 
 def _read(name: str) -> str:
@@ -277,7 +292,7 @@ def _taken(row: Mapping[str, Any]) -> LeaseResult:
     return LeaseResult(
         standing=row["standing"],
         wait=None if wait < 0 else wait / 1000,
-        hops=tuple(row.get("hops") or ()),
-        out=tuple(row.get("out") or ()),
+        transfers=tuple(row.get("transfers") or ()),
+        tickets=tuple(row.get("tickets") or ()),
         deaths={link: int(count) for link, count in zip(deaths[::2], deaths[1::2], strict=True)},
     )

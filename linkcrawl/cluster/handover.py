@@ -6,33 +6,33 @@ from collections.abc import Iterable
 
 from scrapy.http import Request
 
-from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.cluster.transfers import CheckTransfers
-from linkcrawl.frontier.gates.workbench import Lane
-from linkcrawl.frontier.ports import context_of
-from linkcrawl.frontier.router import RoutedTask, host_of
+from linkcrawl.frontier.parts import Frontier
+from linkcrawl.frontier.ports import RoutedTask, context_of, host_of
+from linkcrawl.session import Session
 
 
 class PendingLeases:
-    """Tasks that can't be passed on (a robots.txt that redirects there), by the gate of another that they need."""
+    """Tasks that can't be passed on (a robots.txt that redirects there), by the gate of another worker that they
+    need."""
 
-    def __init__(self, parts: WorkerContext):
-        self._session = parts.session
+    def __init__(self, session: Session):
+        self._session = session
         self._waiting: dict[str, list[RoutedTask]] = {}
         self._since: dict[str, float] = {}
 
-    def add(self, gate: str, placed: RoutedTask) -> None:
+    def add(self, gate: str, routed: RoutedTask) -> None:
         """A task needs the gate."""
-        self._waiting.setdefault(gate, []).append(placed)
+        self._waiting.setdefault(gate, []).append(routed)
         self._since.setdefault(gate, self._session.now())
 
     def pop(self, gate: str) -> list[RoutedTask]:
-        """The gate has come: its tasks. Or it is not wanted any more."""
+        """The tasks of a gate that has come, or isn't needed any more."""
         self._since.pop(gate, None)
         return self._waiting.pop(gate, [])
 
     def items(self) -> list[tuple[str, list[RoutedTask]]]:
-        """The gates with what needs them."""
+        """The gates with the tasks that need them."""
         return list(self._waiting.items())
 
     def __contains__(self, gate: str) -> bool:
@@ -40,11 +40,11 @@ class PendingLeases:
 
     @property
     def may_come(self) -> bool:
-        """Whether one is wanted that has not been waited for longer than this crawl waits for anything."""
+        """True while a gate is needed that has not been waited for longer than LINKCRAWL_PATIENCE."""
         return any(self._session.now() - since < self._session.config.patience for since in self._since.values())
 
     def clear(self) -> None:
-        """All is lost."""
+        """All leases are lost."""
         self._waiting.clear()
         self._since.clear()
 
@@ -52,21 +52,22 @@ class PendingLeases:
 class Handover:
     """Passes on what waits here."""
 
-    def __init__(self, parts: WorkerContext, travels: CheckTransfers, wants: PendingLeases):
-        self._bench, self._keeper, self._desk, self._place = parts.bench, parts.keeper, parts.desk, parts.place
-        self._travels, self._wants = travels, wants
+    def __init__(self, frontier: Frontier, transfers: CheckTransfers, pending: PendingLeases):
+        self._bench, self._keeper, self._robots = frontier.bench, frontier.keeper, frontier.robots
+        self._router = frontier.router
+        self._transfers, self._pending = transfers, pending
 
     def pass_on(self, request: Request) -> None:
         """Pass a request on to whoever leases its gate, be it ourselves."""
         if context_of(request).check is not None:
-            self._travels.send(request, self._keeper.name(host_of(request)))
+            self._transfers.send(request, self._keeper.name(host_of(request)))
         else:
-            self._place(request, Lane.HOP)
+            self._router.place(request)
 
-    def empty(self, name: str) -> None:
-        """Pass on the checks that wait in a gate, and those that wait for a robots.txt which does. Its links are the
-        next holder's to begin."""
-        gate = self._bench.gates[name]
+    def drain(self, gate_name: str) -> None:
+        """Pass on the checks that wait at a gate, and those that wait for a robots.txt which waits there. Links are the
+        next holder's to begin; requests of other components stay."""
+        gate = self._bench.gates[gate_name]
         for lane, task in self._bench.drain(gate):
             if not isinstance(task, Request):
                 continue
@@ -74,43 +75,44 @@ class Handover:
             if context.check is not None:
                 self.pass_on(task)
             elif context.robots is not None:
-                self.give_up(task)
+                self.abandon_robots(task)
             else:
                 self._bench.offer(gate, task, lane=lane)
 
-    def give_up(self, robots: Request) -> None:
-        """Fetch this robots.txt no further; who waits for it has it fetched by whoever leases its gate next."""
+    def abandon_robots(self, robots: Request) -> None:
+        """Fetch a robots.txt no further; the requests that wait for it are passed on, and have it fetched where they
+        come to."""
         fetching = context_of(robots).robots
         assert fetching is not None
-        for request in self._desk.let_go(fetching.authority):
+        for request in self._robots.let_go(fetching.authority):
             self.pass_on(request)
 
-    def give_way(self, hosts: Iterable[str]) -> None:
-        """Another worker wants the gate of these hosts, and may have what their robots.txt waits for here."""
+    def yield_lease(self, hosts: Iterable[str]) -> None:
+        """Another worker needs the gate of these hosts, and may lease what their robots.txt waits for here: that is not
+        waited for any more."""
         authorities = {f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts}
-        for gate, waiting in self._wants.items():
-            yielded = [each for each in waiting if _authority(each) in authorities]
-            kept = [each for each in waiting if each not in yielded]
-            self._wants.pop(gate)
-            for each in kept:
-                self._wants.add(gate, each)
-            for each in yielded:
-                assert isinstance(each.task, Request)
-                self.give_up(each.task)
+        for gate, waiting in self._pending.items():
+            yielded = [routed for routed in waiting if _robots_authority(routed) in authorities]
+            kept = [routed for routed in waiting if routed not in yielded]
+            self._pending.pop(gate)
+            for routed in kept:
+                self._pending.add(gate, routed)
+            for routed in yielded:
+                assert isinstance(routed.task, Request)
+                self.abandon_robots(routed.task)
 
-    def start_over(self) -> None:
-        """Rules have changed, and with them what is wanted may be in other gates."""
-        for gate, waiting in self._wants.items():
-            self._wants.pop(gate)
-            for each in waiting:
-                if isinstance(each.task, Request) and _authority(each) is not None:
-                    self.give_up(each.task)
+    def requeue_all(self) -> None:
+        """Policies have changed, and with them perhaps the gates that are needed."""
+        for gate, waiting in self._pending.items():
+            self._pending.pop(gate)
+            for routed in waiting:
+                if isinstance(routed.task, Request) and _robots_authority(routed) is not None:
+                    self.abandon_robots(routed.task)
                 else:
-                    self._place(each.task, each.lane)
+                    self._router.place(routed.task)
 
 
-def _authority(placed: RoutedTask) -> str | None:
+def _robots_authority(routed: RoutedTask) -> str | None:
     """Whose robots.txt a request fetches; None for any other."""
-    task = placed.task
-    fetching = context_of(task).robots if isinstance(task, Request) else None
+    fetching = context_of(routed.task).robots if isinstance(routed.task, Request) else None
     return None if fetching is None else fetching.authority

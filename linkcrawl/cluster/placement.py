@@ -1,12 +1,13 @@
-"""Which gate a host belongs to, the same for all workers: settled once, in Redis."""
+"""Which gate a host belongs to, the same for all workers: recorded once, in Redis."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 
-from linkcrawl.cluster.context import WorkerContext
+from linkcrawl.cluster.coordinator import Coordinator
 from linkcrawl.frontier.gates.addresses import FEW, Addresses, server_address
+from linkcrawl.frontier.parts import Frontier
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.guard import Address
 from linkcrawl.urls.domains import hostname_of, registered_domain
@@ -16,14 +17,14 @@ LOOKUPS, WAIT = 64, 0.25
 
 
 class SharedAddresses(Addresses):
-    """Who leads the gate of a host is settled once for all workers, in Redis."""
+    """The host that a gate is named after is recorded once for all workers, in Redis."""
 
     def __init__(self) -> None:
         super().__init__()
         self._leaders: dict[str, str] = {}
 
-    def settle(self, leaders: Mapping[str, str]) -> None:
-        """Take in what Redis has said."""
+    def record(self, leaders: Mapping[str, str]) -> None:
+        """Take in what Redis has recorded."""
         self._leaders.update(leaders)
 
     def leader(self, host: str) -> str:
@@ -35,36 +36,36 @@ class SharedAddresses(Addresses):
 
 
 class GatePlacement:
-    """Settles gates for a gatekeeper."""
+    """Finds the gates of hosts for a gatekeeper."""
 
-    def __init__(self, parts: WorkerContext):
-        self._parts = parts
+    def __init__(self, frontier: Frontier, coordinator: Coordinator):
+        self._keeper, self._resolver, self._coordinator = frontier.keeper, frontier.resolver, coordinator
         self._addresses = SharedAddresses()
-        parts.keeper.share(self._addresses)
+        frontier.keeper.share(self._addresses)
         self._lookups: dict[str, asyncio.Task[tuple[Address, ...] | Fault]] = {}
 
     def clear(self) -> None:
         """Forget all."""
         self._addresses.clear()
-        self._parts.keeper.known.clear()
+        self._keeper.known.clear()
 
     async def locate(self, hosts: list[str]) -> None:
-        """Settle the gates of hosts, by what Redis knows; else by the address that their name has. Those whose names
-        take long are left unknown to the gatekeeper: they want asking for again."""
-        unknown = [host for host in hosts if host not in self._parts.keeper.known]
-        found = await self._parts.ledger.places(unknown)
+        """Find the gates of hosts: what Redis has recorded, else by the address that their name has. Hosts whose names
+        take long to look up stay unknown to the gatekeeper: ask again. Raises SessionLost, redis.RedisError."""
+        unknown = [host for host in hosts if host not in self._keeper.known]
+        found = await self._coordinator.places(unknown)
         new = [host for host in unknown if host not in found and not self._has_group(host)]
         for start in range(0, len(new), LOOKUPS):
             part = new[start : start + LOOKUPS]
-            found |= await self._parts.ledger.place(await self._resolved(part), FEW)
-        self._addresses.settle(found)
-        self._parts.keeper.known.update(host for host in unknown if host in found or self._has_group(host))
+            found |= await self._coordinator.place(await self._resolved(part), FEW)
+        self._addresses.record(found)
+        self._keeper.known.update(host for host in unknown if host in found or self._has_group(host))
 
     async def _resolved(self, hosts: list[str]) -> list[tuple[str, str, str]]:
         """Those whose look-up has come to its end by now: host, registered domain, address."""
         for host in hosts:
             if host and host not in self._lookups:
-                self._lookups[host] = asyncio.create_task(self._parts.resolver.resolve(hostname_of(host)))
+                self._lookups[host] = asyncio.create_task(self._resolver.resolve(hostname_of(host)))
         lookups = {host: self._lookups[host] for host in hosts if host}
         if lookups:
             await asyncio.wait(lookups.values(), timeout=WAIT)
@@ -78,4 +79,4 @@ class GatePlacement:
         return found
 
     def _has_group(self, host: str) -> bool:
-        return self._parts.keeper.applied(host).gate is not None
+        return self._keeper.applied(host).gate is not None

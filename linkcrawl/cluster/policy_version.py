@@ -13,41 +13,42 @@ from linkcrawl.session import Session
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that they may differ without a word of it, as they read an edited file one after the other; and between two
-#: lines about it.
+#: Seconds that policies may differ before it is logged, as workers read an edited file one after the other; and between
+#: two lines about it.
 DIFFER, REPEAT = 10.0, 60.0
 
 
 class PolicyVersion:
-    """What this worker says of its policies, and what it hears of the others'."""
+    """What this worker publishes of its policies, and observes of the others'."""
 
     def __init__(self, session: Session):
         self._session = session
-        self._said = ""
+        self._published = ""
         self._differ_since: float | None = None
-        self._told = float("-inf")
+        self._warned_at = float("-inf")
 
-    def say(self, *, is_regrouping: bool) -> str:
-        """The fingerprint of the rules that our gates are leased by: those of before, as long as one of these is ours,
-        for others may wait for it."""
+    def publish(self, *, is_regrouping: bool) -> str:
+        """The fingerprint of the rules that our gates are leased by: the rules of before while one of these gates is
+        ours, for others may wait for it."""
         if not is_regrouping:
-            self._said = self._fingerprint()
-        return self._said
+            self._published = self._fingerprint()
+        return self._published
 
-    def hear(self, beat: HeartbeatReply) -> HeartbeatReply:
-        """How the cluster is, after we have said so. Tells people where workers differ for long."""
-        now, agreed = self._session.now(), beat.agreed and self._said == self._fingerprint()
+    def observe(self, heartbeat: HeartbeatReply) -> HeartbeatReply:
+        """The reply to a heartbeat that has published ours, judged by our rules of now. Warns where workers differ for
+        long."""
+        now, agreed = self._session.now(), heartbeat.agreed and self._published == self._fingerprint()
         if agreed:
             self._differ_since = None
         elif self._differ_since is None:
             self._differ_since = now
-        if self.differ_for(DIFFER) and now - self._told > REPEAT:
-            self._told = now
+        if self.has_differed_for(DIFFER) and now - self._warned_at > REPEAT:
+            self._warned_at = now
             logger.warning("Workers have different policies: no gate changes hands until all have read the same file")
-        return evolve(beat, agreed=agreed)
+        return evolve(heartbeat, agreed=agreed)
 
-    def differ_for(self, seconds: float) -> bool:
-        """Whether workers have had different policies for so long."""
+    def has_differed_for(self, seconds: float) -> bool:
+        """True where workers have had different policies for so many seconds."""
         return self._differ_since is not None and self._session.now() - self._differ_since > seconds
 
     def _fingerprint(self) -> str:

@@ -1,5 +1,5 @@
-"""Clocks over all workers: the first request of a check asks Redis whether it may begin, and so does every request to a
-host that a rule groups with collections.
+"""Permits for shared limits over all workers: before the first request of a check is sent that has limits to clear,
+Redis is asked; and before every request to a host that a rule groups with collections.
 """
 
 from __future__ import annotations
@@ -13,129 +13,139 @@ import redis
 from attrs import frozen
 from scrapy.http import Request
 
-from linkcrawl.cluster.context import WorkerContext
+from linkcrawl.cluster.coordinator import Coordinator
+from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.frontier.gates.workbench import Gate, Lane
-from linkcrawl.frontier.ports import context_of
-from linkcrawl.frontier.router import Task
+from linkcrawl.frontier.parts import Frontier
+from linkcrawl.frontier.ports import Task, context_of
+from linkcrawl.frontier.shared_limits import limits_of
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.limits import SharedLimit
 
-#: Seconds that a gate is put off while Redis is asked for it: it comes back with the answer.
+#: Seconds that a gate waits at most while Redis is asked for its task: it comes back with the answer.
 HOUR = 3600.0
-#: Seconds between two tries to say what came of a grant while Redis is away, and until one that has not been used is
-#: given back: nobody else may begin a check of the collection meanwhile.
+#: Seconds between two tries to report a permit while Redis is away, and until a permit that has not been used is given
+#: back: nobody else may begin a check of the collection meanwhile.
 RETRY, UNUSED = 0.5, 3.0
+#: Seconds until the next try where Redis could not be asked.
+AGAIN = 1.0
 
-
-#: What a grant is for.
+#: What a permit is for: the id of a link whose check begins, or a request.
 Key = int | str | Request
 
 
 @frozen
 class Permit:
-    """Leave to begin a check, or to send another request. `limits`: names and delays in seconds; `at`: Unix seconds."""
+    """Leave to begin a check, or to send another request. `name` tells it from all others; `asked_at`: Unix seconds."""
 
     name: str
     limits: tuple[SharedLimit, ...]
-    at: float
+    asked_at: float
 
 
 class RatePermits:
-    """`spawn` runs something beside, and deals with what it raises. `feeds`: whether checks may begin in a gate."""
+    """This worker's permits. `spawn` runs a coroutine function in the background, and deals with what it raises."""
 
     def __init__(
         self,
-        parts: WorkerContext,
+        frontier: Frontier,
+        coordinator: Coordinator,
+        table: LeaseTable,
         spawn: Callable[[Callable[[], Awaitable[None]]], None],
-        feeds: Callable[[str], bool],
     ):
-        self._parts = parts
-        self._session, self._ledger = parts.session, parts.ledger
+        self._session, self._bench, self._engine = frontier.session, frontier.bench, frontier.engine
+        self._coordinator = coordinator
+        self._table = table
         self._spawn = spawn
-        self._feeds = feeds
-        self._granted: dict[Key, Permit] = {}  # those not used yet
-        self._used: dict[Key, Permit] = {}
-        self._asking: Counter[str] = Counter()
+        self._unused: dict[Key, Permit] = {}
+        self._in_use: dict[Key, Permit] = {}
+        self._asking: Counter[str] = Counter()  # tasks by gate
 
     def clear(self) -> None:
-        """What was granted is void."""
-        self._granted.clear()
-        self._used.clear()
+        """All permits are void."""
+        self._unused.clear()
+        self._in_use.clear()
         self._asking.clear()
 
     def is_asking(self, gate: str) -> bool:
-        """Whether a task of the gate is not in it, because Redis is asked for it."""
+        """True while Redis is asked for a task of the gate, which is not at the gate meanwhile."""
         return self._asking[gate] > 0
 
-    def asks(self, gate: Gate[Task], task: Task, lane: Lane, limits: tuple[SharedLimit, ...]) -> bool:
-        """Whether a task has to wait for a word of Redis that it may clear its limits; its gate waits with it."""
-        grant = self._granted.pop(_key(task), None)
-        if grant is not None:
-            self._used[_key(task)] = grant
-            return False
-        opens, gate.wake = gate.wake, self._session.now() + HOUR
+    def acquire(self, gate: Gate[Task], task: Task, lane: Lane) -> bool:
+        """True where a task has its permit, or needs none. Else Redis is asked, and the gate waits with the task."""
+        limits = limits_of(self._session.policies, task)
+        if not limits:
+            return True
+        key = _key(task)
+        permit = self._unused.pop(key, None)
+        if permit is not None:
+            self._in_use[key] = permit
+            return True
+        wake, gate.wake = gate.wake, self._session.now() + HOUR
         self._asking[gate.name] += 1
-        wish = Permit(uuid4().hex, limits, self._session.now())
-        self._spawn(lambda: self._ask(gate, task, lane, wish, opens))
-        return True
+        permit = Permit(uuid4().hex, limits, self._session.now())
+        self._spawn(lambda: self._ask(gate, task, lane, permit, wake))
+        return False
 
-    def struck(self, task: Task, *, begun: bool) -> None:
-        """What was granted has been sent; or it isn't for now, and others may. Any other: nothing is done."""
-        grant = self._used.pop(_key(task), None)
-        if grant is not None:
-            self._tell(grant, begun=begun)
+    def settle(self, task: Task, *, used: bool) -> None:
+        """Report a task's permit as used, or return it. No-op without a permit."""
+        permit = self._in_use.pop(_key(task), None)
+        if permit is not None:
+            self._report(permit, used=used)
 
-    def give_back_unused(self) -> None:
-        """What was granted for checks that do not begin after all (their gate is another's, rules have changed)."""
+    def return_unused(self) -> None:
+        """Return permits of checks that don't begin after all: their gate is another worker's, or rules have
+        changed."""
         now = self._session.now()
-        for key, grant in list(self._granted.items()):
-            if now - grant.at > UNUSED:
-                del self._granted[key]
-                self._tell(grant, begun=False)
+        for key, permit in list(self._unused.items()):
+            if now - permit.asked_at > UNUSED:
+                del self._unused[key]
+                self._report(permit, used=False)
 
-    def _tell(self, grant: Permit, *, begun: bool) -> None:
+    def _report(self, permit: Permit, *, used: bool) -> None:
         epoch = self._session.lease_epoch
-        self._spawn(lambda: self._strike(grant, begun, epoch))
+        self._spawn(lambda: self._settle(permit, used, epoch))
 
-    async def _strike(self, grant: Permit, begun: bool, epoch: int) -> None:
+    async def _settle(self, permit: Permit, used: bool, epoch: int) -> None:
         while epoch == self._session.lease_epoch:
             try:
-                await self._ledger.settle(grant.limits, grant.name, grant.at, used=begun)
-            except redis.RedisError:  # unsaid, nobody else could begin a check of the collection
+                await self._coordinator.settle_permit(permit.limits, permit.name, permit.asked_at, used=used)
+            except redis.RedisError:  # unreported, nobody else could begin a check of the collection
                 await asyncio.sleep(RETRY)
             else:
                 return
 
-    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, wish: Permit, opens: float) -> None:
+    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wake: float) -> None:
         epoch, wait = self._session.lease_epoch, None
         try:
-            wait = await self._ledger.grant(wish.limits, wish.name, wish.at)
+            wait = await self._coordinator.acquire_permit(permit.limits, permit.name, permit.asked_at)
         finally:
             if epoch == self._session.lease_epoch:
                 self._asking[gate.name] -= 1
-                self._answered(gate, task, lane, wish, wait)
-                self._parts.bench.retime(gate, opens)
-                self._session.wake_engine()
+                self._on_answer(gate, task, lane, permit, wait)
+                self._bench.retime(gate, wake)
+                self._engine.wake()
 
-    def _answered(self, gate: Gate[Task], task: Task, lane: Lane, wish: Permit, wait: float | None) -> None:
-        is_left = isinstance(task, DueLink) and not self._feeds(gate.name)  # it stays due, and is not out any more
-        if wait is None or (wait == 0 and is_left):  # what is not known may have been granted
-            self._tell(wish, begun=False)
+    def _on_answer(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wait: float | None) -> None:
+        """`wait`: seconds until the task may ask again; 0: it has its permit; None: Redis could not be asked."""
+        is_left = isinstance(task, DueLink) and not self._table.feeds(gate.name)  # the link stays due
+        if wait is None or (wait == 0 and is_left):  # without an answer, Redis may have given the permit all the same
+            self._report(permit, used=False)
         if is_left:
             return
         names: tuple[str, ...] = ()
         if wait == 0:
-            self._granted[_key(task)] = wish
+            self._unused[_key(task)] = permit
         else:
-            names = tuple(limit.name for limit in wish.limits)
-            opens = self._session.now() + (1.0 if wait is None else wait)
-            for limit in wish.limits:
-                self._parts.bench.set_limit(limit.name, limit.delay, opens)
-        self._parts.bench.offer(gate, task, lane=lane, limits=names, first=True)
+            names = tuple(limit.name for limit in permit.limits)
+            ready_at = self._session.now() + (AGAIN if wait is None else wait)
+            for limit in permit.limits:
+                self._bench.set_limit(limit.name, limit.delay, ready_at)
+        self._bench.offer(gate, task, lane=lane, limits=names, first=True)
 
 
 def _key(task: Task) -> Key:
-    """The link for a check that begins, be it known by its link or by its first request; else the request."""
+    """The link's id for a check that begins, be it known by its link or by its first request; else the request."""
     if isinstance(task, DueLink):
         return task.id
     context = context_of(task)

@@ -16,9 +16,9 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from w3lib.url import file_uri_to_path
 
+from linkcrawl.assembly import open_session
 from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.extensions.feeds import feed_failed
-from linkcrawl.session import Session
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from linkcrawl.wiring import check_wiring
 
@@ -40,7 +40,7 @@ class Command(CrawlCommand):
             check_wiring(self.settings)
             _check_log(self.settings)
             _check_feeds(self.settings)
-            opts.spargs["session"] = Session.open(self.settings, opts.spargs)
+            opts.spargs["session"] = open_session(self.settings, opts.spargs)
         except (ConfigError, StoreError) as fault:
             print(f"linkcrawl: {fault}", file=sys.stderr)
             if log := self.settings.get("LOG_FILE"):  # where scrapyd's users look: it drops standard error

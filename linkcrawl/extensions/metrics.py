@@ -15,7 +15,6 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from linkcrawl.errors import StoreLost
-from linkcrawl.frontier.gates.eta import frontier_stats
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Category
 from linkcrawl.pipelines.records import WALLS
@@ -87,27 +86,23 @@ class Metrics:
         yield from self._of_gates(scheduler)
         if self._lag is not None:
             yield GaugeMetricFamily("linkcrawl_lag_seconds", "How long the oldest due link has been due.", self._lag)
-        told: Any = getattr(scheduler, "numbers", dict)
-        for name, (about, value) in told().items():
+        for name, (about, value) in scheduler.ownership_metrics().items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield kind(f"linkcrawl_{name}", about, value=value)
 
     def _of_gates(self, scheduler: Scheduler) -> Iterator[Metric]:
         from prometheus_client.metrics_core import GaugeMetricFamily
 
-        config, gates = self._session.config, list(scheduler.bench.gates.values())
-        read = frontier_stats(
-            gates, self._session.now(), service=0.0, permits=config.concurrent_requests, patience=config.patience
-        )
+        stats, gauges = scheduler.stats(response_time=0.0), scheduler.gauges()
         states = GaugeMetricFamily("linkcrawl_gates", "Gates with work, by state.", labels=["state"])
         for state in ("ready", "waiting", "in_flight", "blocked"):
-            states.add_metric([state], getattr(read, state))
+            states.add_metric([state], getattr(stats, state))
         yield states
-        backing_off = sum(scheduler.keeper.pace(gate.name).back_off > 0 for gate in gates)
-        yield GaugeMetricFamily("linkcrawl_gates_backing_off", "Gates that a back-off slows down.", backing_off)
-        due = sum(queue.due for queue in list(scheduler.queue.hosts.values())) + len(scheduler.queue)
-        yield GaugeMetricFamily("linkcrawl_backlog", "Links due, as the last look into the store has it.", due)
-        yield GaugeMetricFamily("linkcrawl_store_lost", "1 while the store can't be reached.", self._session.store_lost)
+        about = "Gates that a back-off slows down."
+        yield GaugeMetricFamily("linkcrawl_gates_backing_off", about, gauges.backing_off)
+        about = "Links due, as the last look into the store has it."
+        yield GaugeMetricFamily("linkcrawl_backlog", about, gauges.backlog)
+        yield GaugeMetricFamily("linkcrawl_store_lost", "1 while the store can't be reached.", gauges.store_lost)
 
     def _opened(self, spider: Spider) -> None:
         self._asking = asyncio.get_running_loop().create_task(self._ask_store())

@@ -19,7 +19,6 @@ from scrapy.exceptions import NotConfigured
 
 from linkcrawl.extensions.outcomes import OutcomeCounts
 from linkcrawl.extensions.panel import PanelState, line, lines, panel, table
-from linkcrawl.frontier.gates.eta import frontier_stats
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import Record
@@ -69,19 +68,12 @@ class Progress:
 
     def standing(self) -> PanelState:
         """Where the crawl stands."""
-        scheduler, config, now = self._scheduler, self._session.config, self._session.now()
-        read = frontier_stats(
-            scheduler.bench.gates.values(),
-            now,
-            service=self._outcomes.service,
-            permits=config.concurrent_requests,
-            patience=config.patience,
-        )
+        scheduler = self._scheduler
         return PanelState(
             checked=self._outcomes.whole.count,
             rate=self._rate(self._session.clock.steady()),
             requests=len(scheduler.in_flight),
-            stats=read,
+            stats=scheduler.stats(self._outcomes.service),
             categories=self._outcomes.categories,
         )
 

@@ -1,11 +1,10 @@
-"""What the end of a request sets off: its gate's pace, the audit, the ban circuit, doubt about our own network."""
+"""What the end of a request sets off: its gate's pace, the audit, the ban circuit, suspicion of our own network."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -14,9 +13,11 @@ from scrapy.http import Request
 from linkcrawl.audit.log import AuditEntry
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
-from linkcrawl.frontier.gates.workbench import Gate
+from linkcrawl.frontier.gates.workbench import Gate, Workbench
+from linkcrawl.frontier.host_state_saver import HostStateSaver
+from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.outage import OutageDetector
-from linkcrawl.frontier.ports import context_of
+from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
 from linkcrawl.politeness.outage import UNSENT
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.hints import REFUSED
@@ -25,7 +26,7 @@ from linkcrawl.session import Session
 from linkcrawl.text import span
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
 
@@ -37,30 +38,62 @@ SETTLED = 1.0
 
 
 class CompletionHandler:
-    """Takes note of every end, and acts on what comes of it."""
+    """Takes note of every end, frees the request's gate, and acts on what follows."""
 
-    def __init__(self, crawler: Crawler, session: Session, keeper: Gatekeeper, doubt: OutageDetector):
-        self._crawler = crawler
+    def __init__(
+        self,
+        session: Session,
+        *,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        in_flight: InFlight,
+        outage: OutageDetector,
+        host_states: HostStateSaver,
+        ownership: Ownership,
+        engine: Engine,
+        stats: StatsCollector,
+    ):
         self._session = session
+        self._bench = bench
         self._keeper = keeper
-        self._doubt = doubt
-        #: Told when a server has asked for silence, or turned us away.
-        self.on_backpressure: Callable[[], None] = lambda: None
+        self._in_flight = in_flight
+        self._outage = outage
+        self._host_states = host_states
+        self._ownership = ownership
+        self._engine = engine
+        self._stats = stats
         self._refused: dict[str, deque[int | str]] = {}  # links whose last answer through a gate was a refusal
         self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
 
+    def on_completed(self, request: Request) -> None:
+        """The request has ended, in whatever way: its gate opens after its delay. Called twice, it does nothing."""
+        gate, moved = self._in_flight.pop(request)
+        if gate is None:
+            return
+        is_ours = self._ownership.settled(request)
+        answered = context_of(request).outcome is not None
+        if not is_ours:  # its pace is another worker's to keep by now
+            if answered:
+                self.audit(gate, request)
+            self._bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
+            return
+        wake = self.note(gate, request) if answered else gate.wake
+        if moved is not None:
+            self._bench.release(moved, self.note_moved(moved, request) if answered else moved.wake)
+        self._bench.release(gate, wake)
+
     def note(self, gate: Gate[Any], request: Request) -> float:
-        """Take note of a request that has an outcome; when its gate opens again (Unix seconds)."""
+        """Take note of a request that has an outcome. Returns when its gate opens again (Unix seconds)."""
         context = context_of(request)
         outcome, host = context.outcome, context.target.host
         assert outcome is not None
-        self.audit(gate, request, outcome)  # on the clock that the crawl began with: gaps are proved on one line
+        self.audit(gate, request)  # on the clock that the crawl began with: gaps are proved on one line
         if moved := self._session.clock.moved:
             outcome = evolve(outcome, sent_at=outcome.sent_at + moved, ended_at=outcome.ended_at + moved)
             context.outcome = outcome
-        if self._doubt.note(gate.name, self._has_answered_well(gate.name), outcome):
-            self._session.wake_engine()
-        if self._doubt.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:
+        if self._outage.note(gate.name, self._has_answered_well(gate.name), outcome):
+            self._engine.wake()
+        if self._outage.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:
             return self._unlearned(gate)
         self._remember_refusal(gate.name, request, outcome)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))
@@ -68,19 +101,19 @@ class CompletionHandler:
             if isinstance(event, Blocked):
                 self._ban(gate.name, host, event)
             elif isinstance(event, Reopened):
-                self._crawler.stats.inc_value("linkcrawl/reopened")
+                self._stats.inc_value("linkcrawl/reopened")
                 logger.warning("%s answers again after its probation: it is open", host)
             elif isinstance(event, Silenced):
-                self._crawler.stats.inc_value("linkcrawl/silenced")
+                self._stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
                 logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
         if ended.events:
-            self.on_backpressure()
+            self._host_states.save_soon()
         return ended.wake
 
     def note_moved(self, gate: Gate[Any], request: Request) -> float:
         """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
-        if self._doubt.down_since is not None:
+        if self._outage.down_since is not None:
             return self._unlearned(gate)
         context = context_of(request)
         assert context.outcome is not None
@@ -88,7 +121,7 @@ class CompletionHandler:
 
     async def close(self) -> None:
         """Do at once what was to be done soon: by now everything is stored."""
-        self._doubt.close()
+        self._outage.close()
         for gate in list(self._withdrawals):
             task = self._withdrawals[gate][0]
             if task is not None:
@@ -108,12 +141,14 @@ class CompletionHandler:
         applied = self._session.policies.of_link(host, link.collections, link.providers)
         return applied.cost(request.url)
 
-    def audit(self, gate: Gate[Any], request: Request, outcome: Outcome) -> None:
-        """A line for a request that left, whatever came of it."""
+    def audit(self, gate: Gate[Any], request: Request) -> None:
+        """Write the audit's line for a request that left, whatever came of it."""
         context = context_of(request)
+        outcome = context.outcome
+        assert outcome is not None
         if context.unsent or outcome.failure in NEVER_LEFT:
             return
-        self._crawler.stats.inc_value("linkcrawl/requests")
+        self._stats.inc_value("linkcrawl/requests")
         required = context.required
         assert required is not None
         line = AuditEntry(
@@ -142,7 +177,7 @@ class CompletionHandler:
 
     def _ban(self, gate: str, host: str, event: Blocked) -> None:
         """The host has turned us away since `event.since`: say so, and take back what was judged since."""
-        self._crawler.stats.inc_value("linkcrawl/banned")
+        self._stats.inc_value("linkcrawl/banned")
         probation = self._session.config.probation
         logger.error(
             "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "

@@ -1,4 +1,4 @@
-"""Asking what the frontier lets go, and giving what came of it to the callbacks it is for.
+"""Sends what the frontier lets go, and gives what came of it to the callbacks it is for.
 
 Scrapy's engine would take each answer through its scraper: five tasks, six signals and a queue until the next step of a
 check is known, more than everything else that a check costs. Here it is one task from the request to its record.
@@ -11,18 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.http import Request
 from twisted.python.failure import Failure
 
 from linkcrawl.check.outcome import Failure as NetworkFailure
-from linkcrawl.frontier.downloader import downloader_of
-from linkcrawl.frontier.ports import anew
+from linkcrawl.frontier.ports import Engine, anew
 from linkcrawl.network.handler import RequestFailed
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
@@ -31,52 +27,43 @@ MAX_UNSTORED = 1000
 
 
 class Dispatcher:
-    """Keeps the engine informed: it must not take a crawl for idle while something is under way, and waits at its end
-    for what is in flight.
+    """Runs a task for each request and each record. The engine is told of all of them: it must not take a crawl for
+    idle while something is under way, and waits at its end for what is in flight.
 
     `enqueue` takes the requests that callbacks give, and those that could not be sent for want of local resources;
-    whatever else callbacks give goes to the item pipelines.
+    whatever else callbacks give goes to the item pipelines. `ended` is
+    called with every request that has ended, in whatever way, before its callback or errback.
     """
 
-    def __init__(self, crawler: Crawler, enqueue: Callable[[Request], Any]):
-        self._crawler = crawler
+    def __init__(self, engine: Engine, *, enqueue: Callable[[Request], Any], ended: Callable[[Request], None]):
+        self._engine = engine
         self._enqueue = enqueue
+        self._ended = ended
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_busy(self) -> bool:
-        """Whether requests are in flight, or what came of them is not stored yet."""
+        """True while requests are in flight, or what came of them is not stored yet."""
         return bool(self._tasks)
 
     @property
     def is_full(self) -> bool:
-        """Whether as many requests are in flight as may be (CONCURRENT_REQUESTS), or so many checks wait for the store
-        to keep them that memory would grow with its slowness."""
-        downloader = downloader_of(self._crawler)
-        return downloader.needs_backout() or len(self._tasks) - len(downloader.active) >= MAX_UNSTORED
+        """True while as many requests are in flight as may be (CONCURRENT_REQUESTS), or so many checks wait for the
+        store that memory would grow with its slowness."""
+        engine = self._engine
+        return engine.is_at_limit or len(self._tasks) - engine.downloading >= MAX_UNSTORED
 
-    def ask(self, request: Request) -> None:
+    def dispatch(self, request: Request) -> None:
         """Send a request whose gate has let it go. Its callback and errback are plain generators, or return None."""
-        downloader_of(self._crawler).active.add(request)  # at once: is_full is asked before the task has begun
-        self._begin(request, self._ask(request))
+        self._engine.occupy(request)  # at once: is_full is asked before the task has begun
+        self._begin(request, self._run(request))
 
     def emit(self, item: Any) -> None:
         """Send an item that needed no request to the item pipelines."""
-        self._begin(item, self._keep(item))
-
-    def wake_engine(self) -> None:
-        """Have the engine ask the scheduler again. It does so by itself once it is open, which comes after us."""
-        is_open = self._slot is not None and self._crawler.engine.scraper.slot is not None
-        if is_open and self._slot.closing is None:
-            self._slot.nextcall.schedule()
-
-    @property
-    def _slot(self) -> Any:
-        return self._crawler.engine._slot
+        self._begin(item, self._engine.process_item(item))
 
     def _begin(self, held: Any, work: Coroutine[Any, Any, None]) -> None:
-        """The engine holds what is under way, and waits for it when it closes: its scraper wouldn't wait for items."""
-        self._slot.add_request(held)
+        self._engine.hold(held)
         task = asyncio.get_running_loop().create_task(self._hold(held, work))
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -87,28 +74,28 @@ class Dispatcher:
         except Exception:
             logger.exception("No step follows from %s: its check is given up, its link stays due", held)
         finally:
-            self._slot.remove_request(held)
+            self._engine.release(held)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self.wake_engine()
+        self._engine.wake()
 
-    async def _ask(self, request: Request) -> None:
+    async def _run(self, request: Request) -> None:
         for step in await self._steps(request) or ():
-            self.wake_engine()  # the request's permit and its gate's next turn are free while the record is stored
+            self._engine.wake()  # the request's permit and its gate's next turn are free while the record is stored
             if isinstance(step, Request):
                 self._enqueue(step)
             else:
-                await self._keep(step)
-
-    async def _keep(self, item: Any) -> None:
-        await self._crawler.engine.scraper.start_itemproc_async(item, response=None)
+                await self._engine.process_item(step)
 
     async def _steps(self, request: Request) -> Any:
         assert request.callback is not None
         assert request.errback is not None
         try:
-            response = await downloader_of(self._crawler).send(request)
+            try:
+                response = await self._engine.send(request)
+            finally:
+                self._ended(request)
         except Exception as error:
             if isinstance(error, RequestFailed) and error.failure is NetworkFailure.LOCAL_SHORTAGE:
                 return (anew(request),)

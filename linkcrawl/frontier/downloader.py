@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from attrs import define
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
+
+#: Scrapy's signal that a request of another component has ended, in whatever way; argument: `request`.
+request_ended = object()
 
 #: Seconds after which a limit of requests in flight that has come down goes up by a step, and between two warnings.
 RECOVER, REPEAT = 5.0, 60.0
@@ -53,9 +56,6 @@ class ConcurrencyLimit:
 class Downloader(downloader.Downloader):
     """`DOWNLOADER` of a crawl. `active` and `needs_backout` count the requests of both ways."""
 
-    #: Told of the end of every request, however it ends; the scheduler sets it.
-    ended: Callable[[Request], None]
-
     def __init__(self, crawler: Crawler):
         super().__init__(crawler)
         wanted = self.total_concurrency
@@ -73,12 +73,12 @@ class Downloader(downloader.Downloader):
 
     @inlineCallbacks
     def fetch(self, request: Request) -> Generator[Deferred[Any], Any, Response | Request]:  # type: ignore[override]
-        """Scrapy's own way."""
+        """Scrapy's own way. Its own signals don't tell of a request that a middleware drops."""
         try:
             answer: Response | Request = yield super().fetch(request)
             return answer
         finally:
-            self.ended(request)
+            self.signals.send_catch_log(request_ended, request=request)
 
     async def send(self, request: Request) -> Response:
         """The short way: through all middlewares to the handler, at once. Raises what these raise."""
@@ -91,7 +91,6 @@ class Downloader(downloader.Downloader):
             raise
         finally:
             self.active.remove(request)
-            self.ended(request)
         if self._limit.now < self._limit.most:
             self._limit.grow(time.monotonic())
             self.total_concurrency = self._limit.now
@@ -111,10 +110,3 @@ class Downloader(downloader.Downloader):
                 failed.error,
                 self.total_concurrency,
             )
-
-
-def downloader_of(crawler: Crawler) -> Downloader:
-    """The downloader of a crawl."""
-    found = crawler.engine.downloader
-    assert isinstance(found, Downloader)
-    return found

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
-from linkcrawl.clock import Jump
 from linkcrawl.errors import PolicyError, StoreLost
+from linkcrawl.frontier.clock_follower import ClockFollower
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.eta import recheck_cycles
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Workbench
-from linkcrawl.frontier.router import HostRouter, Task
+from linkcrawl.frontier.host_state_saver import HostStateSaver
+from linkcrawl.frontier.ports import Engine, Task
+from linkcrawl.frontier.postponed import PostponedHops
+from linkcrawl.frontier.router import HostRouter
 from linkcrawl.session import Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span
@@ -23,8 +25,6 @@ logger = logging.getLogger(__name__)
 WATCH = 2.0
 #: Looks between two times that host memory is stored.
 REMEMBER = 2
-#: Seconds until what a server has asked for by itself is stored: those of many are one write.
-URGENT = 0.2
 #: Seconds between two thinnings of the history in a continuous crawl.
 THIN = 86400.0
 #: A time by which every link is due.
@@ -36,29 +36,32 @@ LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
 
 
 class MaintenanceLoop:
-    """Runs until it is closed; `turn` is called at every look, `clock_jumped` where the machine's clock has been set. A
-    store that is lost for a while is the records pipeline's to tell of."""
+    """Runs from `start` until `close`. The records pipeline logs a store that is lost for a while."""
 
     def __init__(
         self,
         session: Session,
+        *,
         bench: Workbench[Task],
         keeper: Gatekeeper,
-        placer: HostRouter,
+        router: HostRouter,
         feeder: Feeder,
-        turn: Callable[[], None],
-        clock_jumped: Callable[[Jump], None],
+        postponed: PostponedHops,
+        host_states: HostStateSaver,
+        clock_follower: ClockFollower,
+        engine: Engine,
     ):
         self._session = session
         self._bench = bench
         self._keeper = keeper
-        self._placer = placer
+        self._router = router
         self._feeder = feeder
-        self._turn = turn
-        self._clock_jumped = clock_jumped
+        self._postponed = postponed
+        self._host_states = host_states
+        self._clock_follower = clock_follower
+        self._engine = engine
         self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
-        self._urgent: asyncio.Task[None] | None = None
         self._revision = -1
         self._looked = self._next_due = float("-inf")
         self._oldest: float | None = None
@@ -94,32 +97,8 @@ class MaintenanceLoop:
 
     def close(self) -> None:
         """Look no more."""
-        for task in (self._task, self._urgent):
-            if task is not None:
-                task.cancel()
-
-    async def remember(self) -> None:
-        """Store what has changed of host memory. Raises StoreLost; what could not be stored is stored next time."""
-        session = self._session
-        changed = session.hosts.take_changed()
-        if changed:
-            try:
-                await session.worker.call(session.store.remember, changed)
-            except BaseException:  # cancelled before its turn, too
-                session.hosts.still_changed(changed)
-                raise
-
-    def remember_soon(self) -> None:
-        """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
-        if self._urgent is None or self._urgent.done():
-            self._urgent = asyncio.get_running_loop().create_task(self._remember_soon())
-
-    async def _remember_soon(self) -> None:
-        await asyncio.sleep(URGENT)
-        try:
-            await self.remember()
-        except StoreLost as fault:  # the next look stores it
-            logger.debug("What is known of hosts can't be stored: %s", fault)
+        if self._task is not None:
+            self._task.cancel()
 
     async def thin(self) -> None:
         """Thin the history that is older than LINKCRAWL_HISTORY_DAYS, a stretch at a time: records go on being stored
@@ -148,9 +127,9 @@ class MaintenanceLoop:
                 self._check_clock()
                 self._read_policies()
                 await self._take_orders()
-                self._turn()
+                self._postponed.review()
                 if count % REMEMBER == 0:
-                    await self.remember()
+                    await self._host_states.save()
                 if self._session.arguments.continuous:
                     if self._session.now() - (self._thinned_at or self._session.started_at) > THIN:
                         await self.thin()
@@ -161,11 +140,11 @@ class MaintenanceLoop:
                 logger.exception("The watch met a fault of ours and goes on")
 
     def _check_clock(self) -> None:
-        """Whether the machine's clock has been set. After a suspension gates may be open whose timer isn't over: it did
-        not run meanwhile."""
+        """See whether the machine's clock has been set. After a suspension gates may be open whose timer isn't over: it
+        did not run meanwhile."""
         session, beat = self._session, self._session.clock.steady()
         if beat - self._beat_at > 2 * WATCH:
-            session.wake_engine()
+            self._engine.wake()
         self._beat_at = beat
         jump = session.clock.check_jump()
         if jump is None:
@@ -174,7 +153,7 @@ class MaintenanceLoop:
             self._looked = self._next_due = float("-inf")
             if self._thinned_at is not None:
                 self._thinned_at += jump.seconds
-        self._clock_jumped(jump)
+        self._clock_follower.follow(jump)
 
     async def _look_for_links(self) -> None:
         """Look where another process has added links or a link has come due, and no oftener than it costs little."""
@@ -198,9 +177,9 @@ class MaintenanceLoop:
         elif read is not None:
             logger.info("Policies read anew: %d rules", len(read.rules))
             self._session.policies = read
-            self._placer.regroup()
+            self._router.regroup()
             self._feeder.reconsider()
-            self._session.wake_engine()
+            self._engine.wake()
 
     async def _take_orders(self) -> None:
         orders = await self._session.worker.call(self._session.store.orders)
@@ -214,4 +193,4 @@ class MaintenanceLoop:
                 if gate.place is not GateState.IN_FLIGHT:
                     self._bench.retime(gate, gate.wake)
                 logger.info("Order for %s: %s", name, self._keeper.wait(name, self._session.now()).why)
-                self._session.wake_engine()
+                self._engine.wake()

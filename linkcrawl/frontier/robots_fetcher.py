@@ -1,4 +1,4 @@
-"""The robots desk: whether a request may go, and the fetching of robots.txt through the gates like any other request.
+"""Whether robots.txt lets a request go, and the fetching of robots.txt through the gates like any other request.
 
 A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
 file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
@@ -8,8 +8,7 @@ redirects go through theirs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 from scrapy.http import Request, Response
 from twisted.python.failure import Failure as TwistedFailure
@@ -34,35 +33,35 @@ TOLD = 5
 PAUSES = (30.0, 60.0)
 
 
+class RobotsWaiters(Protocol):
+    """Who has requests wait, for their gate or for a robots.txt: the router. `authority`: `scheme://host[:port]`."""
+
+    def enqueue(self, request: Request) -> bool:
+        """A request for a robots.txt has to wait for its own gate."""
+
+    def resume(self, authority: str, waiting: list[Request]) -> None:
+        """robots.txt of an authority is known; these requests waited for it."""
+
+    def postpone(self, authority: str, until: float, waiting: list[Request]) -> None:
+        """robots.txt of an authority is asked for again at `until` (Unix seconds); these requests waited for it."""
+
+
 class RobotsFetcher:
-    """Asks the robots cache, and fetches what it lacks.
+    """Asks the robots cache, and fetches what it lacks."""
 
-    `enqueue` takes a request that must wait for its own gate. `decided` is told the authority, its new entry and the
-    requests that waited for it, once it is known. `put_off` is told the authority, until when its host is to be left
-    alone, and the requests that waited.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        enqueue: Callable[[Request], Any],
-        decided: Callable[[str, RobotsEntry, list[Request]], None],
-        put_off: Callable[[str, float, list[Request]], None],
-    ):
+    def __init__(self, session: Session, waiters: RobotsWaiters):
         self._session = session
-        self._enqueue = enqueue
-        self._decided = decided
-        self._put_off = put_off
+        self._waiters = waiters
         self._waiting: dict[str, list[Request]] = {}
         self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
 
     @staticmethod
     def is_robots(request: Request) -> bool:
-        """Whether the request is one of the desk's own, which robots.txt doesn't apply to."""
+        """True for a request for a robots.txt, which robots.txt doesn't apply to."""
         return context_of(request).robots is not None
 
     def waits_for(self, host: str) -> bool:
-        """Whether requests to a host wait for its robots.txt."""
+        """True while requests to a host wait for its robots.txt."""
         return f"http://{host}" in self._waiting or f"https://{host}" in self._waiting
 
     def clear(self) -> None:
@@ -71,11 +70,11 @@ class RobotsFetcher:
         self._failed_lately.clear()
 
     def let_go(self, authority: str) -> list[Request]:
-        """Forget what waits for a robots.txt; these requests are the caller's now."""
+        """The requests that wait for a robots.txt; they are the caller's now."""
         return self._waiting.pop(authority, [])
 
-    def ask(self, request: Request, now: float) -> Request | Denial | None:
-        """The request itself where it may go; the request for robots.txt to send in its place; the bar that ends its
+    def check(self, request: Request, now: float) -> Request | Denial | None:
+        """The request itself where it may go; the request for robots.txt to send in its place; the denial that ends its
         check; or None where it waits for a robots.txt that is under way."""
         context = context_of(request)
         authority = context.target.authority
@@ -125,7 +124,7 @@ class RobotsFetcher:
         try:
             stepped = step(fetching, outcome, body, cut=cut)
             if isinstance(stepped, Fetching):
-                self._enqueue(self._request(stepped))
+                self._waiters.enqueue(self._request(stepped))
             else:
                 self._settle(stepped)
         except Exception as fault:  # what waits for the file must not wait for ever
@@ -149,7 +148,7 @@ class RobotsFetcher:
         waiting = self._waiting.pop(authority, [])
         for request in waiting:
             context_of(request).robots_asked_at = entry.asked_at
-        self._decided(authority, entry, waiting)
+        self._waiters.resume(authority, waiting)
 
     def _may_come_back(self, fetched: Fetched) -> bool:
         """A robots.txt that was there before and can't be had is asked for again before anything is said: else a server
@@ -163,7 +162,7 @@ class RobotsFetcher:
         self._failed_lately[authority] = failed + 1
         pause = min(PAUSES[failed], session.config.patience / 2)  # the crawl must not end for it
         logger.info("robots.txt of %s: %s; it is asked for again in %.0f s", authority, fetched.note, pause)
-        self._put_off(authority, session.now() + pause, self._waiting.pop(authority, []))
+        self._waiters.postpone(authority, session.now() + pause, self._waiting.pop(authority, []))
         return True
 
 

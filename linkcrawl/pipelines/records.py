@@ -65,7 +65,7 @@ class RecordsPipeline:
             return item
         record = finished.record
         scheduler, epoch = self._scheduler, session_of(self._crawler).lease_epoch
-        believed = await scheduler.doubt.confirm(record)
+        believed = await scheduler.confirm(record)
         if epoch != session_of(self._crawler).lease_epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
         if not believed:
@@ -109,8 +109,8 @@ class RecordsPipeline:
         session = session_of(self._crawler)
         try:
             if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
-                return await session.worker.call(self._scheduler.finish, batch)
-            return await retry_while_store_lost(session, self._scheduler.finish, batch)
+                return await session.worker.call(self._scheduler.store, batch)
+            return await retry_while_store_lost(session, self._scheduler.store, batch)
         except LeaseLost as fault:
             logger.warning("%d records are given up: %s", len(batch), fault)
         except StoreLost as fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attrs import evolve
@@ -22,8 +22,6 @@ class HostStateCache:
         self._memories = {memory.host: memory for memory in memories}
         self._changed: set[str] = set()
         self._asked: dict[str, float] = {}  # apart from Paces, which are made anew whenever something in them changes
-        #: Whether what is remembered of a host is this crawl's to store; workers of a cluster leave some to others.
-        self.owned: Callable[[str], bool] = lambda host: True
 
     def get(self, host: str) -> HostMemory:
         """What is known of a host; an empty memory where nothing is."""
@@ -47,9 +45,9 @@ class HostStateCache:
             self._asked.pop(memory.host, None)
 
     def take_changed(self) -> list[HostMemory]:
-        """The memories changed since the last call that are ours to store, ready for the store."""
+        """The memories changed since the last call, ready for the store."""
         changed, self._changed = self._changed, set()
-        return [self._row(self._memories[host]) for host in changed if self.owned(host)]
+        return [self._row(self._memories[host]) for host in changed]
 
     def still_changed(self, memories: Iterable[HostMemory]) -> None:
         """The store has not taken what `take_changed` gave: it is to be stored with the next."""

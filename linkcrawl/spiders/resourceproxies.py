@@ -12,6 +12,7 @@ from scrapy.http import Request, Response
 from twisted.python.failure import Failure as TwistedFailure
 
 from linkcrawl import urls
+from linkcrawl.assembly import open_session, ownership_of
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.cookies import octets
 from linkcrawl.check.outcome import Failure, Outcome
@@ -47,11 +48,13 @@ class ResourceProxies(scrapy.Spider):
     def __init__(self, session: Session, **given: Any):
         super().__init__(self.name)
         self.session = session
+        #: Which gates the crawl may use: the frontier asks.
+        self.ownership = ownership_of(session)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **given: Any) -> Self:
         """`session` comes from the crawl command, which judged it before anything was started."""
-        spider = cls(session or Session.open(crawler.settings, given))
+        spider = cls(session or open_session(crawler.settings, given))
         spider._set_crawler(crawler)
         return spider
 
@@ -80,8 +83,8 @@ class ResourceProxies(scrapy.Spider):
             session.seeds,
             steady=session.clock.steady,
             add=add,
-            refresh_backlog=scheduler.feeder.refresh_backlog,
-            on_new_links=scheduler.watch.warn_unmeetable_rechecks,
+            refresh_backlog=scheduler.refresh_backlog,
+            on_new_links=scheduler.warn_unmeetable_rechecks,
         )
 
     @property

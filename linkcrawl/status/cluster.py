@@ -79,5 +79,5 @@ def _read(client: redis.Redis) -> ClusterStatus:
     ]
     return ClusterStatus(
         workers=tuple(sorted(workers, key=lambda worker: (-len(worker.gates), worker.name))),
-        unleased=len(set(client.smembers(key("hopgates"))) - leased),
+        unleased=len(set(client.smembers(key("transfer_gates"))) - leased),
     )

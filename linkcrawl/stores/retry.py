@@ -97,7 +97,6 @@ async def retry_while_store_lost(
             if outage is not None and session.store_lost:
                 logger.warning("The store is back after %.0f s.", outage.seconds(session.clock.steady()))
                 session.store_lost = False
-                session.wake_engine()
             return result
 
 

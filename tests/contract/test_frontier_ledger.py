@@ -75,12 +75,12 @@ def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
 def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
-        await one.flying({"a": "link"})
+        await one.report_in_flight({"a": "link"})
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
-            await other.beat(busy=True, load=0, policies="p")
+            await other.heartbeat(busy=True, load=0, policies="p")
         with pytest.raises(SessionLost):
-            await one.beat(busy=True, load=1, policies="p")
+            await one.heartbeat(busy=True, load=1, policies="p")
         (taken,) = await other.take([("a", 0.0, 1)])
         assert (taken.standing, taken.wait, taken.deaths) == ("taken", None, {"link": 1})
         with pytest.raises(SessionLost):  # whoever has lost its session changes nothing
@@ -101,7 +101,7 @@ def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monke
             return reply
 
         monkeypatch.setattr(one, "_run", slowly)
-        await one.beat(busy=True, load=0, policies="p")
+        await one.heartbeat(busy=True, load=0, policies="p")
         assert before + LEASE - MARGIN <= one.deadline <= time.monotonic() - 0.2 + LEASE - MARGIN
 
     run(url, act, workers=1)
@@ -128,10 +128,10 @@ def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> Non
         await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert [each.standing for each in await other.take([("a", later, 2)])] == ["empty"]
         (taken,) = await other.take([("a", later, 3)])  # one has come due besides
-        assert (taken.standing, sorted(taken.out)) == ("taken", ["another", "token"])
+        assert (taken.standing, sorted(taken.tickets)) == ("taken", ["another", "token"])
         await other.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["empty"]
-        await other.out([], [], [("a", "token")])
+        await other.tickets(ended=[("a", "token")])
         assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["taken"]
 
     run(url, act)
@@ -143,21 +143,21 @@ def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
         first, second = (WaitingTransfer(gate="a", text=f"hop {number}") for number in (1, 2))
         await other.send(first, "home", "token 1", "journey 1")
         for _ in range(2):  # an answer may get lost
-            assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
+            assert (await one.heartbeat(busy=True, load=1, policies="p")).notifications == ("a",)
         for _ in range(2):
             assert await one.collect(["a"]) == ([first], {})
-        assert (await one.beat(busy=True, load=1, policies="p")).bells == ()
+        assert (await one.heartbeat(busy=True, load=1, policies="p")).notifications == ()
         for _ in range(2):
             assert await one.take_in([first], [("home", "token 1")]) == [True]
         assert await one.collect(["a"]) == ([], {})
         await other.send(second, "home", "token 2", "journey 2")
         await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
-        assert await other.waited_for(10) == ["a"]
+        assert await other.transfer_gates(10) == ["a"]
         (taken,) = await other.take([("a", 0.0, 1)])
-        assert (taken.standing, taken.hops) == ("taken", ("hop 2",))
+        assert (taken.standing, taken.transfers) == ("taken", ("hop 2",))
         assert await one.take_in([second], [("home", "token 2")]) == [False]  # it is not its gate any more
         assert await other.take_in([second], [("home", "token 2")]) == [True]
-        assert await other.waited_for(10) == []
+        assert await other.transfer_gates(10) == []
 
     run(url, act)
 
@@ -186,7 +186,7 @@ def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) 
         for _ in range(2):
             await one.give([LeaseRelease(gate="a", wait=None, done=False)])
         (taken,) = await other.take([("a", 0.0, 1)])
-        assert (taken.standing, taken.wait, taken.hops) == ("taken", None, ("hop",))
+        assert (taken.standing, taken.wait, taken.transfers) == ("taken", None, ("hop",))
 
     run(url, act)
 
@@ -195,10 +195,11 @@ def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -
     async def act(one: Coordinator, other: Coordinator) -> None:
         await one.send(WaitingTransfer(gate="far", text="hop"), "home", "token", "journey")
         (home,) = await other.take([("home", 0.0, 2)])
-        assert home.out == ("token",)
-        assert await one.out([("home", "token")], [("home", "token"), ("home", "another")]) == ([True], [True, False])
-        await one.out([], [], [("home", "token")])
-        assert await one.out([("home", "token")], [("home", "token")]) == ([False], [False])
+        assert home.tickets == ("token",)
+        both = [("home", "token"), ("home", "another")]
+        assert await one.tickets(renewed=both[:1], watched=both) == ([True], [True, False])
+        await one.tickets(ended=both[:1])
+        assert await one.tickets(renewed=both[:1], watched=both[:1]) == ([False], [False])
 
     run(url, act)
 
@@ -207,7 +208,7 @@ def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator, third: Coordinator) -> None:
         await one.take([("a", 0.0, 1)])
         assert await standings(other, "a", wanted=True) == ["held"]
-        assert (await one.beat(busy=True, load=1, policies="p")).bells == ("a",)
+        assert (await one.heartbeat(busy=True, load=1, policies="p")).notifications == ("a",)
         first = one.session < other.session
         assert await one.collect(["a"]) == ([], {"a": not first})
         await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
@@ -236,23 +237,23 @@ def test_a_limit_lets_one_start_at_a_time(url: str) -> None:
         now = time.time()
         slow = SharedLimit(name="slow", delay=1.0, rule="r")
         quick = SharedLimit(name="quick", rule="r")
-        wait = await one.grant([slow], "check", now)
+        wait = await one.acquire_permit([slow], "check", now)
         assert 0 < wait <= 1.0  # unknown: one full delay
         await asyncio.sleep(wait + 0.05)
-        assert await one.grant([slow, quick], "check", now) == 0
-        assert await other.grant([slow], "check", now) > 0  # not until the first has begun
-        assert await other.grant([quick, slow], "check", now) > 0
-        await one.settle([slow, quick], "check", now, used=True)
-        wait = await other.grant([slow], "check", now)
+        assert await one.acquire_permit([slow, quick], "check", now) == 0
+        assert await other.acquire_permit([slow], "check", now) > 0  # not until the first has begun
+        assert await other.acquire_permit([quick, slow], "check", now) > 0
+        await one.settle_permit([slow, quick], "check", now, used=True)
+        wait = await other.acquire_permit([slow], "check", now)
         assert 0 < wait <= 1.0
         await asyncio.sleep(wait + 0.05)
-        assert await other.grant([slow], "check", now) == 0
+        assert await other.acquire_permit([slow], "check", now) == 0
         for _ in range(2):  # an answer may get lost
-            await other.settle([slow], "check", now, used=False)  # it did not begin after all
-        assert await one.grant([slow], "check", now) == 0
-        await other.settle([slow], "check", now, used=False)  # a word of before, come late
-        assert await other.grant([slow], "check", now) > 0
-        assert await one.grant([slow], "another check", now) > 0
+            await other.settle_permit([slow], "check", now, used=False)  # it did not begin after all
+        assert await one.acquire_permit([slow], "check", now) == 0
+        await other.settle_permit([slow], "check", now, used=False)  # a word of before, come late
+        assert await other.acquire_permit([slow], "check", now) > 0
+        assert await one.acquire_permit([slow], "another check", now) > 0
 
     run(url, act)
 
@@ -261,16 +262,16 @@ def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
         limit = SharedLimit(name="none", rule="r")
-        assert await one.grant([limit], "check", now) == 0
+        assert await one.acquire_permit([limit], "check", now) == 0
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
-            await other.beat(busy=True, load=0, policies="p")
-        wait = await other.grant([SharedLimit(name="none", delay=1.0, rule="r")], "check", now)
+            await other.heartbeat(busy=True, load=0, policies="p")
+        wait = await other.acquire_permit([SharedLimit(name="none", delay=1.0, rule="r")], "check", now)
         assert 0.9 < wait <= 1.0  # from now, whenever it was
-        assert await other.grant([limit], "check", now) > 0
+        assert await other.acquire_permit([limit], "check", now) > 0
         await asyncio.sleep(wait + 0.05)
         await other.join({}, "p")
-        assert await other.grant([limit], "check", now) == 0
+        assert await other.acquire_permit([limit], "check", now) == 0
 
     run(url, act, lease=SHORT)
 
@@ -281,11 +282,11 @@ def test_a_limit_has_its_quota_in_each_window(url: str, window: Window) -> None:
         limit = SharedLimit(name="c", rule="r", quotas=(Quota(window=window, most=2),))
         at = time.time() + window.seconds  # the next window: it can't end while the test runs
         for worker in (one, other, one):
-            assert await worker.grant([limit], "check", at) == 0
-            await worker.settle([limit], "check", at, used=worker is not other)  # what is returned doesn't count
-        wait = await other.grant([limit], "check", at)
+            assert await worker.acquire_permit([limit], "check", at) == 0
+            await worker.settle_permit([limit], "check", at, used=worker is not other)  # what is returned doesn't count
+        wait = await other.acquire_permit([limit], "check", at)
         assert wait == pytest.approx(window.end(window.number(at)) - time.time(), abs=5)
-        assert await other.grant([limit], "check", at + window.seconds) == 0
+        assert await other.acquire_permit([limit], "check", at + window.seconds) == 0
 
     run(url, act)
 
@@ -295,22 +296,22 @@ def test_the_quotas_of_all_limits_hold_together(url: str) -> None:
         at = time.time() + DAYS.seconds
         few = SharedLimit(name="few", rule="r", quotas=(Quota(window=DAYS, most=1),))
         many = SharedLimit(name="many", rule="r")
-        assert await one.grant([few, many], "check", at) == 0
-        await one.settle([few, many], "check", at, used=True)
-        assert await one.grant([few, many], "check", at) > 0
-        assert await one.grant([many], "check", at) == 0
+        assert await one.acquire_permit([few, many], "check", at) == 0
+        await one.settle_permit([few, many], "check", at, used=True)
+        assert await one.acquire_permit([few, many], "check", at) > 0
+        assert await one.acquire_permit([many], "check", at) == 0
 
     run(url, act, workers=1)
 
 
 def test_workers_with_other_policies_are_noticed(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        assert (await one.beat(busy=False, load=3, policies="p")).agreed
-        await other.beat(busy=True, load=2, policies="q")
-        beat = await one.beat(busy=False, load=3, policies="p")
+        assert (await one.heartbeat(busy=False, load=3, policies="p")).agreed
+        await other.heartbeat(busy=True, load=2, policies="q")
+        beat = await one.heartbeat(busy=False, load=3, policies="p")
         assert (beat.agreed, beat.others, beat.busy, beat.load) == (False, 1, 1, 2)
         await other.leave()
-        assert (await one.beat(busy=False, load=3, policies="p")).others == 0
+        assert (await one.heartbeat(busy=False, load=3, policies="p")).others == 0
 
     run(url, act)
 
@@ -322,10 +323,10 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
         client = connect_async(url, "LINKCRAWL_FRONTIER")
         await client.script_flush()
         with pytest.raises(SessionLost):
-            await one.beat(busy=True, load=0, policies="p")
+            await one.heartbeat(busy=True, load=0, policies="p")
         await one.join({}, "p")
         await client.script_flush()
-        await client.script_load(one._sources["beat"])
+        await client.script_load(one._sources["heartbeat"])
         assert (await one.take([("a", 0.0, 1)]))[0].standing == "shut"  # of the restart before
         assert await client.get(f"{PREFIX}generation") == one.generation
         await client.aclose()
@@ -340,15 +341,15 @@ def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
         with sync_redis.Redis.from_url(url) as client:
             client.script_flush()  # what a restart leaves of scripts, with all its data back
             with pytest.raises(SessionLost):
-                await other.beat(busy=True, load=0, policies="p")
+                await other.heartbeat(busy=True, load=0, policies="p")
             with pytest.raises(SessionLost):
-                await one.beat(busy=True, load=0, policies="p")
+                await one.heartbeat(busy=True, load=0, policies="p")
             await one.join({}, "p")
             # Who has not noticed may still use what it leased before.
             while (taken := (await one.take([("a", 0.0, 1)]))[0]).standing == "shut":
                 assert time.monotonic() < other.deadline + MARGIN + 1.0
                 await asyncio.sleep(0.05)
-                await one.beat(busy=True, load=0, policies="p")
+                await one.heartbeat(busy=True, load=0, policies="p")
             assert time.monotonic() > other.deadline
             assert (taken.standing, taken.wait) == ("taken", None)
             assert client.get(f"{PREFIX}generation") == one.generation.encode()

@@ -43,8 +43,8 @@ def test_a_name_that_takes_long_holds_up_no_other(url: str, tmp_path: Path) -> N
     async def main(keeper: Gatekeeper) -> None:
         ledger, resolver = Coordinator.connect(url, 30.0), Resolver(lookup=lookup)
         await ledger.join({}, "p")
-        parts: Any = SimpleNamespace(ledger=ledger, keeper=keeper, resolver=resolver)
-        places = GatePlacement(parts)
+        frontier: Any = SimpleNamespace(keeper=keeper, resolver=resolver)
+        places = GatePlacement(frontier, ledger)
         began = time.monotonic()
         both = (places.locate([SLOW, "a.example", "", "b.example"]), places.locate(["a.example", SLOW]))
         await asyncio.gather(*both)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from scrapy.http import Request
+from attrs import define, field
+from scrapy.http import Request, Response
+from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
 
 from linkcrawl import clock, settings, urls
 from linkcrawl.audit.log import AuditLog
 from linkcrawl.check.outcome import Failure, Outcome
-from linkcrawl.check.procedure import Rules
+from linkcrawl.check.procedure import Check, Denial, Rules
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.config import Config, read_config
-from linkcrawl.frontier.ports import RequestContext
-from linkcrawl.items import HostMemory
+from linkcrawl.frontier.parts import Frontier, build_frontier
+from linkcrawl.frontier.ports import Checks, LocalOwnership, Ownership, RequestContext, context_of
+from linkcrawl.items import DueLink, Finished, HostMemory
 from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import parse
-from linkcrawl.politeness.policy.rules import Policies
+from linkcrawl.politeness.policy.rules import Applied, Policies
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.session import Arguments, Session
@@ -75,6 +81,103 @@ def session(
         hosts=HostStateCache(remembered),
         robots=restored(remembered, token=told.product, ttl=told.robots_ttl),
         audit=AuditLog(audit),
+    )
+
+
+@define(eq=False)
+class FakeEngine:
+    """Scrapy's engine without Scrapy. `replies` by URL, what a request ends with: an outcome, which its context gets,
+    or an exception; one of the handler's own kind of failure has an outcome too. Unlisted URLs are answered 200."""
+
+    replies: dict[str, Outcome | Exception] = field(factory=dict)
+    is_at_limit: bool = False
+    woken: int = 0
+    held: list[Any] = field(factory=list)
+    sent: list[Request] = field(factory=list)
+    items: list[Any] = field(factory=list)
+    closed: list[str] = field(factory=list)
+    in_flight: set[Request] = field(factory=set)
+
+    @property
+    def downloading(self) -> int:
+        return len(self.in_flight)
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def hold(self, work: Any) -> None:
+        self.held.append(work)
+
+    def release(self, work: Any) -> None:
+        self.held.remove(work)
+
+    def occupy(self, request: Request) -> None:
+        self.in_flight.add(request)
+
+    async def send(self, request: Request) -> Response:
+        self.sent.append(request)
+        try:
+            await asyncio.sleep(0)
+            reply = self.replies.get(request.url, answer())
+            if isinstance(reply, Exception):
+                raise reply
+            context_of(request).outcome = reply
+            if reply.status is None:
+                raise OSError(reply.error)
+            return Response(request.url, status=reply.status)
+        finally:
+            self.in_flight.remove(request)
+
+    async def process_item(self, item: Any) -> None:
+        self.items.append(item)
+
+    def close(self, reason: str) -> None:
+        self.closed.append(reason)
+
+
+@define
+class FakeChecks:
+    """A spider whose checks end with their first answer. What it yields of one: the request's context."""
+
+    session: Session
+    denied: list[tuple[str, Denial]] = field(factory=list)
+
+    def begin(self, link: DueLink, applied: Applied) -> Request | Finished:
+        return self.resume(link, Check(url=link.url, rules=Rules()))
+
+    def resume(self, link: DueLink, check: Check) -> Request:
+        made = request_to(link.url, link=link, check=check, lease_epoch=self.session.lease_epoch)
+        return made.replace(callback=self.answered, errback=self.failed)
+
+    def deny(self, request: Request, denial: Denial) -> Finished:
+        self.denied.append((request.url, denial))
+        return (request.url, denial)  # type: ignore[return-value]
+
+    def answered(self, response: Response) -> Iterator[Any]:
+        assert response.request is not None
+        yield context_of(response.request)
+
+    def failed(self, failure: Any) -> Iterator[Any]:
+        yield context_of(failure.request)
+
+
+def frontier_of(
+    session: Session,
+    *,
+    engine: FakeEngine | None = None,
+    checks: Checks | None = None,
+    ownership: Ownership | None = None,
+    resolver: Any = None,
+    stats: StatsCollector | None = None,
+) -> Frontier:
+    """The real parts of a frontier, on fakes of what is around it."""
+    return build_frontier(
+        session,
+        engine=engine or FakeEngine(),
+        checks=checks or FakeChecks(session),
+        ownership=ownership or LocalOwnership(),
+        resolver=resolver,
+        stats=stats or MemoryStatsCollector(SimpleNamespace(settings=Settings())),  # type: ignore[arg-type]
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.cluster.balancing import AGAIN, AT_ONCE, LOOK, Candidates
+from linkcrawl.cluster.balancing import AGAIN, AT_ONCE, REFRESH, Candidates
 from linkcrawl.cluster.coordinator import HeartbeatReply
 from linkcrawl.cluster.placement import SharedAddresses
 from linkcrawl.frontier.due_queue import DueQueue
@@ -36,14 +36,14 @@ class Desk:
         """A look into the store finds so many links due at these hosts."""
         self.feeder.refreshed_at = self.time
         self.queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], self.time)
-        self.candidates.renew()
+        self.candidates.reload()
 
     def _look(self) -> None:
         self.looks += 1
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, bells=())
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=())
 
 
 def test_most_work_comes_first_and_what_is_ours_is_left_out() -> None:
@@ -57,14 +57,14 @@ def test_most_work_comes_first_and_what_is_ours_is_left_out() -> None:
 def test_what_others_held_is_asked_for_again_soon_unless_nothing_is_due_there_any_more() -> None:
     desk = Desk()
     desk.see(a=3, b=2)
-    desk.candidates.are_held(desk.candidates.pop())
-    desk.candidates.renew()
-    desk.candidates.are_held(desk.candidates.pop())
-    desk.candidates.renew()
+    desk.candidates.mark_leased(desk.candidates.pop())
+    desk.candidates.reload()
+    desk.candidates.mark_leased(desk.candidates.pop())
+    desk.candidates.reload()
     assert len(desk.candidates) == 0  # not at once
     desk.queue.hosts["a"].due = 0
     desk.time += AGAIN * 2
-    desk.candidates.renew()
+    desk.candidates.reload()
     assert desk.candidates.pop() == ["b"]
 
 
@@ -82,19 +82,19 @@ def test_the_store_is_looked_into_again_when_no_candidates_are_left_and_it_costs
     desk.see(a=1)
     desk.feeder.refresh_seconds = took
     desk.time += 1000.0
-    desk.candidates.look_for_more()
+    desk.candidates.refresh_if_empty()
     assert desk.looks == 0  # there is one left
     desk.candidates.pop()
-    desk.time = 100.0 + max(LOOK, 20 * took) - 0.1
-    desk.candidates.look_for_more()
+    desk.time = 100.0 + max(REFRESH, 20 * took) - 0.1
+    desk.candidates.refresh_if_empty()
     assert desk.looks == 0
     desk.time += 0.2
-    desk.candidates.look_for_more()
+    desk.candidates.refresh_if_empty()
     assert desk.looks == 1
 
 
 def test_alone_there_is_room_for_all() -> None:
-    assert Desk().candidates.room(beat(0, 0), 5) == AT_ONCE
+    assert Desk().candidates.spare_share(beat(0, 0), 5) == AT_ONCE
 
 
 @given(st.integers(1, 9), st.integers(0, 500), st.integers(0, 500), st.integers(0, 300))
@@ -102,7 +102,7 @@ def test_shares_are_even(others: int, load: int, mine: int, free: int) -> None:
     """Whoever takes its room has no more than its part of all gates, rounded up."""
     desk = Desk()
     desk.see(**{f"h{n}": 1 for n in range(load + free)})  # the look sees what others hold as well
-    room = desk.candidates.room(beat(others, load), mine)
+    room = desk.candidates.spare_share(beat(others, load), mine)
     everything = mine + load + free
     assert mine + max(0, room) <= max(mine, -(-everything // (others + 1)))
     if mine < everything // (others + 1):
@@ -111,7 +111,7 @@ def test_shares_are_even(others: int, load: int, mine: int, free: int) -> None:
 
 def test_what_redis_has_settled_is_forgotten_with_its_generation() -> None:
     addresses = SharedAddresses()
-    addresses.settle({"b.example": "a.example"})
+    addresses.record({"b.example": "a.example"})
     assert (addresses.leader("b.example"), addresses.leader("c.example")) == ("a.example", "c.example")
     addresses.clear()
     assert addresses.leader("b.example") == "b.example"

@@ -10,29 +10,26 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from linkcrawl.cluster.context import WorkerContext
 from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult
+from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.leases import Leases
+from linkcrawl.cluster.rate_permits import RatePermits
 from linkcrawl.cluster.transfers import CheckTransfers
-from linkcrawl.frontier.due_queue import DueQueue
-from linkcrawl.frontier.feeder import Feeder
-from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
-from linkcrawl.frontier.gates.workbench import Workbench
-from linkcrawl.frontier.robots_fetcher import RobotsFetcher
-from linkcrawl.stores.contract import HostBacklog, LinkFilter
-from tests.unit.frontier_kit import Clock, session
+from linkcrawl.frontier.ports import LocalOwnership
+from linkcrawl.stores.contract import HostBacklog
+from tests.unit.frontier_kit import Clock, frontier_of, session
 
-BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, bells=())
+BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, notifications=())
 
 
 @define
 class Ledger:
-    """A ledger that leases whatever is asked for. `hop_gates`: those that hops wait for."""
+    """A coordinator that leases whatever is asked for. `hop_gates`: those that transferred checks wait for."""
 
     hop_gates: list[str] = field(factory=list)
     given: list[LeaseRelease] = field(factory=list)
 
-    async def waited_for(self, most: int) -> list[str]:
+    async def transfer_gates(self, most: int) -> list[str]:
         return self.hop_gates
 
     async def places(self, hosts: Sequence[str]) -> dict[str, str]:
@@ -45,37 +42,29 @@ class Ledger:
         self.given += gates
 
 
+@define
+class Leased(LocalOwnership):
+    """Owns what the table says."""
+
+    table: LeaseTable
+
+    def feeds_host(self, host: str) -> bool:
+        return self.table.feeds_host(host)
+
+    def keeps_state_of(self, name: str) -> bool:
+        return self.table.knows(name)
+
+
 def leases(folder: Path, ledger: Any, due: dict[str, int]) -> Leases:
     """Those of a worker whose look has found so many links due at these hosts. Fetching them finds none, as if others
     had checked them by then."""
     at = session(folder, Clock())
-    bench: Any = Workbench()
-    queue = DueQueue(LinkFilter(), at.now)
-    feeder = Feeder(at, queue, lambda host, links: None)
-    queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], at.now())
-    feeder.refreshed_at = at.now()
-
-    async def remember() -> None: ...
-    async def arrive(hops: object) -> None: ...
-
-    def nothing(*of: Any) -> Any: ...
-
-    parts = WorkerContext(
-        session=at,
-        ledger=ledger,
-        bench=bench,
-        keeper=Gatekeeper(at),
-        queue=queue,
-        feeder=feeder,
-        desk=RobotsFetcher(at, nothing, nothing, nothing),
-        resolver=None,  # type: ignore[arg-type]
-        offer=nothing,
-        place=nothing,
-        remember=remember,
-    )
-    made = Leases(parts, CheckTransfers(parts), arrive)
-    feeder.feeds = made.feeds_host
-    return made
+    table = LeaseTable(at)
+    frontier = frontier_of(at, ownership=Leased(table))
+    frontier.queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], at.now())
+    frontier.feeder.refreshed_at = at.now()
+    permits = RatePermits(frontier, ledger, table, lambda act: None)
+    return Leases(frontier, ledger, table=table, transfers=CheckTransfers(frontier, ledger), permits=permits)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from linkcrawl.cluster.coordinator import HeartbeatReply
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, bells=())
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=())
 
 
 @pytest.mark.parametrize(

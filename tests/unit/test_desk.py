@@ -15,11 +15,8 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.robots_fetcher import PAUSES, RobotsFetcher
-from linkcrawl.politeness.robots.cache import RobotsEntry
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import Clock, answer, request_to, session, silence
-
-Answered = tuple[str, RobotsEntry, list[Request]]
 
 
 @define
@@ -29,20 +26,25 @@ class Office:
     session: Session
     clock: Clock
     enqueued: list[Request] = field(factory=list)
-    told: list[Answered] = field(factory=list)
+    told: list[tuple[str, list[Request]]] = field(factory=list)
     put_off: list[tuple[str, float, list[Request]]] = field(factory=list)
     desk: RobotsFetcher = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.desk = RobotsFetcher(
-            self.session,
-            self.enqueued.append,
-            lambda *told: self.told.append(told),
-            lambda *told: self.put_off.append(told),
-        )
+        self.desk = RobotsFetcher(self.session, self)
+
+    def enqueue(self, request: Request) -> bool:
+        self.enqueued.append(request)
+        return True
+
+    def resume(self, authority: str, waiting: list[Request]) -> None:
+        self.told.append((authority, waiting))
+
+    def postpone(self, authority: str, until: float, waiting: list[Request]) -> None:
+        self.put_off.append((authority, until, waiting))
 
     def ask(self, url: str = "http://a.example/page") -> Request | Denial | None:
-        return self.desk.ask(request_to(url), self.clock())
+        return self.desk.check(request_to(url), self.clock())
 
     def fetch(self, url: str = "http://a.example/page") -> Request:
         """What is to be sent in place of a page's request: the one for robots.txt."""
@@ -76,7 +78,9 @@ def test_one_fetch_however_many_wait(office: Office) -> None:
     assert [office.ask(f"http://a.example/{number}") for number in range(50)] == [None] * 50
     assert office.desk.waits_for("a.example")
     office.answer(fetch, answer(), "User-agent: *\nDisallow: /private")
-    ((authority, entry, waiting),) = office.told
+    ((authority, waiting),) = office.told
+    entry = office.session.robots.get(authority)
+    assert entry is not None
     assert (authority, len(waiting), entry.robots is not None) == ("http://a.example", 51, True)
     assert not office.desk.waits_for("a.example")
     assert isinstance(office.ask("http://a.example/page"), Request)
@@ -147,9 +151,9 @@ def test_it_is_read_again_when_its_time_is_over(office: Office) -> None:
 def test_those_that_waited_go_by_what_came_even_if_its_time_was_short(office: Office) -> None:
     fetch = office.fetch()
     office.answer(fetch, answer(), "")
-    ((_, _, (waited,)),) = office.told
+    ((_, (waited,)),) = office.told
     office.clock.at += 299
-    assert office.desk.ask(waited, office.clock()) is waited
+    assert office.desk.check(waited, office.clock()) is waited
 
 
 def test_robots_txt_is_remembered(office: Office, tmp_path: Path) -> None:

@@ -21,13 +21,14 @@ from linkcrawl.frontier import outage as doubting
 from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
+from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness.outage import SILENT_GATES
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, link, record
-from tests.unit.frontier_kit import T0, Clock, answer, request_to, session, silence
+from tests.unit.frontier_kit import T0, Clock, answer, frontier_of, request_to, session, silence
 
 HOST = "a.example"
 
@@ -41,6 +42,7 @@ class Desk:
     keeper: Gatekeeper
     doubt: OutageDetector
     endings: CompletionHandler
+    host_states: HostStateSaver
     stats: MemoryStatsCollector
 
     @property
@@ -68,9 +70,8 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
         clock = Clock()
         at = session(tmp_path, clock, rules, audit=tmp_path / "audit.jsonl")
         stats = MemoryStatsCollector(SimpleNamespace(settings=Settings()))  # type: ignore[arg-type]
-        keeper, doubt = Gatekeeper(at), OutageDetector(clock)
-        crawler: Any = SimpleNamespace(stats=stats)
-        desks.append(Desk(at, clock, keeper, doubt, CompletionHandler(crawler, at, keeper, doubt), stats))
+        made = frontier_of(at, stats=stats)
+        desks.append(Desk(at, clock, made.keeper, made.outage, made.completion, made.host_states, stats))
         return desks[-1]
 
     yield open_one
@@ -123,9 +124,11 @@ def test_an_expensive_url_keeps_the_gate_shut_for_longer(opened: Callable[..., D
     assert desk.end(answer(took=0.01)) == desk.clock() + 4.0
 
 
-def test_what_a_server_asks_for_by_itself_is_told_at_once(opened: Callable[..., Desk]) -> None:
+def test_what_a_server_asks_for_by_itself_is_stored_at_once(
+    opened: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk, heard = opened(), []
-    desk.endings.on_backpressure = lambda: heard.append(desk.clock())
+    monkeypatch.setattr(HostStateSaver, "save_soon", lambda saver: heard.append(desk.clock()))
     desk.end(answer(200))
     desk.end(answer(503))
     assert heard == []
@@ -134,8 +137,9 @@ def test_what_a_server_asks_for_by_itself_is_told_at_once(opened: Callable[..., 
 
 
 def test_a_long_silence_is_counted_and_cut_to_a_day(
-    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(HostStateSaver, "save_soon", lambda saver: None)
     desk = opened()
     with caplog.at_level(logging.INFO):
         wake = desk.end(answer(429, retry_after="31536000"))

@@ -10,13 +10,25 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.due_queue import DueQueue, HostQueue
 from linkcrawl.frontier.feeder import Feeder
+from linkcrawl.frontier.ports import LocalOwnership
 from linkcrawl.items import DueLink
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import LinkFilter
 from tests.contract.making import check, entry
-from tests.unit.frontier_kit import Clock, session
+from tests.unit.frontier_kit import Clock, FakeEngine, session
+
+
+@define
+class Some(LocalOwnership):
+    """Owns all hosts but these."""
+
+    others: set[str] = field(factory=set)
+
+    def feeds_host(self, host: str) -> bool:
+        return host not in self.others
 
 
 @define
@@ -27,10 +39,19 @@ class Table:
     clock: Clock
     queue: DueQueue
     brought: list[DueLink] = field(factory=list)
+    ownership: Some = field(factory=lambda: Some())
+    lost: list[StoreLost] = field(factory=list)
     feeder: Feeder = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.feeder = Feeder(self.session, self.queue, lambda queue, links: self.brought.extend(links))
+        self.feeder = Feeder(
+            self.session,
+            queue=self.queue,
+            ownership=self.ownership,
+            engine=FakeEngine(),
+            deliver=self.brought.extend,
+            give_up=self.lost.append,
+        )
 
     async def settled(self) -> None:
         """Until nothing is on its way."""
@@ -102,10 +123,10 @@ def test_links_that_are_given_back_while_they_are_fetched_come_again(opened: Cal
         await table.feeder.refresh_now()
         await asyncio.sleep(0)  # the fetch has been asked for
         table.queue.give_back(["a.example"])
-        table.feeder.feeds = lambda host: False
+        table.ownership.others = {*table.queue.hosts}
         await table.settled()
         assert table.brought == []
-        table.feeder.feeds = lambda host: True
+        table.ownership.others = set()
         await table.eat()
         for link in table.brought[:90]:  # what was had before must not keep the rest in the store
             table.queue.took(link)
@@ -229,10 +250,12 @@ def test_while_too_many_checks_wait_only_hosts_with_few_of_them_are_fed(opened: 
         for link in [link for link in table.brought if link.host == "a.example"]:
             table.queue.took(link)
         assert resolver.under_way == share == table.queue.share
-        table.feeder.under_way = share
+        for _ in range(share):
+            table.feeder.check_began()
         await table.eat()
         assert Counter(link.host for link in table.brought) == {"a.example": share, "b.example": 40}
-        table.feeder.under_way = 4
+        for _ in range(share - 4):
+            table.feeder.check_ended()
         table.feeder.feed()
         await table.settled()
 
@@ -260,7 +283,7 @@ def test_a_link_whose_record_is_stored_is_not_out_any_more(opened: Callable[...,
 def test_other_workers_hosts_are_left_to_them(opened: Callable[..., Table]) -> None:
     table = opened()
     seed(table, a=2, b=2)
-    table.feeder.feeds = lambda host: host != "a.example"
+    table.ownership.others = {"a.example"}
 
     async def steps() -> None:
         await table.feeder.refresh_now()

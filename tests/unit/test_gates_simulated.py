@@ -16,14 +16,18 @@ from linkcrawl.audit.log import AuditEntry
 from linkcrawl.audit.verify import AuditVerifier, Floor
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
-from linkcrawl.frontier.gates.workbench import Gate, Lane, Workbench
-from linkcrawl.frontier.router import HostRouter, Task
+from linkcrawl.frontier.gates.workbench import Gate, Workbench
+from linkcrawl.frontier.in_flight import InFlight
+from linkcrawl.frontier.ports import LocalOwnership, Task
+from linkcrawl.frontier.router import HostRouter
+from linkcrawl.frontier.shared_limits import SharedLimits
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache
-from tests.unit.frontier_kit import T0, Clock, answer, config, policies, read_robots_of, silence
+from linkcrawl.session import Arguments
+from tests.unit.frontier_kit import T0, Clock, FakeEngine, answer, config, policies, read_robots_of, silence
 
 #: Two servers with two names each, one host by itself, and two of a policy group.
 ADDRESSES = {
@@ -58,13 +62,14 @@ delay = 5.0
 
 @define
 class Surroundings:
-    """What a gatekeeper and a placer ask of a session."""
+    """What a gatekeeper and a router ask of a session."""
 
     now: Clock = field(factory=Clock)
     config: Any = field(factory=config)
     policies: Policies = field(factory=lambda: policies(RULES))
     hosts: HostStateCache = field(factory=HostStateCache)
     robots: RobotsCache = field(factory=lambda: RobotsCache(token="linkcrawl", ttl=86400))
+    arguments: Arguments = field(factory=Arguments)
     clean: bool = True
     started_at: float = T0
     skew: float = 0.0
@@ -86,9 +91,17 @@ class Simulation:
         keeper = Gatekeeper(at)
         for host, address in ADDRESSES.items():
             keeper.learn(host, (address,))
-        placer = HostRouter(cast(Any, at), self.bench, keeper, cast(Resolver, None))
-        for link in links:
-            placer.place(link, Lane.LINK)
+        router = HostRouter(
+            cast(Any, at),
+            bench=self.bench,
+            keeper=keeper,
+            limits=SharedLimits(cast(Any, at), self.bench, keeper, LocalOwnership()),
+            in_flight=InFlight(self.bench),
+            resolver=cast(Resolver, None),
+            ownership=LocalOwnership(),
+            engine=FakeEngine(),
+        )
+        router.place_links(links)
         count = 0
         while True:
             while len(flying) < self.permits and (taken := self.bench.take(at.now())) is not None:

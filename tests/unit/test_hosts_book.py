@@ -47,10 +47,6 @@ def test_changes_are_handed_over_once_as_rows() -> None:
     (memory,) = book.take_changed()
     assert memory.pace == pace_to_row(Pace(back_off=2.0))
     assert book.take_changed() == []
-    book.owned = lambda host: host != "a"
-    book.change("a", last_end=T0)
-    book.change("b", last_end=T0)
-    assert [memory.host for memory in book.take_changed()] == ["b"]
 
 
 def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:

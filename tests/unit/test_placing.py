@@ -10,12 +10,14 @@ import pytest
 from attrs import define
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
-from linkcrawl.frontier.gates.workbench import GateState, Lane, Workbench
-from linkcrawl.frontier.router import HostRouter, Task
+from linkcrawl.frontier.gates.workbench import GateState, Workbench
+from linkcrawl.frontier.in_flight import InFlight
+from linkcrawl.frontier.ports import Task
+from linkcrawl.frontier.router import HostRouter
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import T0, Clock, policies, read_robots_of, request_to, session
+from tests.unit.frontier_kit import T0, Clock, frontier_of, policies, read_robots_of, request_to, session
 
 ONE, OTHER = "192.88.1.1", "192.88.1.2"
 
@@ -29,12 +31,13 @@ class Floor:
     names: dict[str, str]
     bench: Workbench[Task]
     keeper: Gatekeeper
+    in_flight: InFlight
     placer: HostRouter
 
     def place(self, *hosts: str) -> list[DueLink]:
         links = [DueLink(id=number, url=f"http://{host}/", host=host) for number, host in enumerate(hosts)]
         for link in links:
-            self.placer.place(link, Lane.LINK)
+            self.placer.place(link)
         return links
 
     async def settled(self) -> None:
@@ -48,7 +51,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Floor]]:
     resolvers: list[Resolver] = []
 
     def open_one(rules: str = "", **names: str) -> Floor:
-        clock, bench = Clock(), Workbench[Task]()
+        clock = Clock()
         at = session(tmp_path, clock, rules)
 
         def lookup(host: str) -> list[str]:
@@ -57,8 +60,8 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Floor]]:
             return [names[host]]
 
         resolvers.append(Resolver(lookup=lookup))
-        keeper = Gatekeeper(at)
-        floors.append(Floor(at, clock, names, bench, keeper, HostRouter(at, bench, keeper, resolvers[-1])))
+        made = frontier_of(at, resolver=resolvers[-1])
+        floors.append(Floor(at, clock, names, made.bench, made.keeper, made.in_flight, made.router))
         return floors[-1]
 
     yield open_one
@@ -104,7 +107,7 @@ def test_a_name_that_is_not_found_waits_at_its_own_gate(opened: Callable[..., Fl
 
 def test_what_has_no_host_goes_to_no_servers_gate(opened: Callable[..., Floor]) -> None:
     floor = opened()
-    floor.placer.place(DueLink(id=1, url="mailto:x", host=""), Lane.LINK)
+    floor.placer.place(DueLink(id=1, url="mailto:x", host=""))
     assert waiting(floor) == {"": 1}
 
 
@@ -112,8 +115,6 @@ def test_strangers_part_once_they_are_too_many(opened: Callable[..., Floor]) -> 
     """The fifth registered domain at one address: each host has its own gate from then on, after one full delay."""
     hosts = [f"www.site{number}.org" for number in range(5)]
     floor = opened(**dict.fromkeys(hosts, ONE))
-    regrouped: list[None] = []
-    floor.placer.regrouped = lambda: regrouped.append(None)
 
     async def steps() -> None:
         floor.place(*hosts[:4])
@@ -124,8 +125,29 @@ def test_strangers_part_once_they_are_too_many(opened: Callable[..., Floor]) -> 
 
     in_loop(steps)
     assert waiting(floor) == dict.fromkeys(hosts, 1)
-    assert len(regrouped) == 1
     assert {gate.wake for gate in floor.bench.gates.values()} == {T0 + 1.0}
+
+
+def test_a_gate_that_a_host_comes_to_stays_closed_while_a_request_to_it_is_in_flight(
+    opened: Callable[..., Floor],
+) -> None:
+    hosts = [f"www.site{number}.org" for number in range(5)]
+    floor = opened(**dict.fromkeys(hosts, ONE))
+    request = request_to(f"http://{hosts[1]}/")
+
+    async def steps() -> None:
+        floor.place(*hosts[:4])
+        await floor.settled()
+        taken = floor.bench.take(T0)
+        assert taken is not None
+        floor.in_flight.add(request, taken[0])  # handed out by the gate of all four, for another of its hosts
+        floor.place(hosts[4])
+        await floor.settled()
+
+    in_loop(steps)
+    assert floor.bench.gates[hosts[1]].place is GateState.IN_FLIGHT
+    gate, moved = floor.in_flight.pop(request)
+    assert gate is not moved is floor.bench.gates[hosts[1]]
 
 
 def test_what_waits_at_an_address_goes_to_the_group_that_comes_there(opened: Callable[..., Floor]) -> None:
@@ -172,8 +194,8 @@ def test_tasks_keep_their_lanes_and_limits_when_they_move(opened: Callable[..., 
     floor.keeper.learn("a.x.org", (ONE,))
     floor.keeper.learn("b.x.org", (OTHER,))
     begun = DueLink(id=2, url="http://b.x.org/", host="b.x.org", collections=("north",))
-    floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)), Lane.LINK)
-    floor.placer.place(request_to("http://b.x.org/", link=begun, starts_limits=True), Lane.HOP)
+    floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)))
+    floor.placer.place(request_to("http://b.x.org/", link=begun, starts_limits=True))
     floor.placer.regroup()
     first = floor.bench.take(T0 + 1)
     assert first is not None

@@ -44,9 +44,8 @@ class Scheduler:
     is_giving_up = False
 
     def __init__(self, session: Session):
-        self.finish = session.store.finish
+        self.store = session.store.finish
         self.forgotten: list[int | str] = []
-        self.doubt = self
 
     async def confirm(self, record: Record) -> bool:
         return True

@@ -33,6 +33,7 @@ FLOORS = [
     ["linkcrawl.session"],
     ["linkcrawl.frontier"],
     ["linkcrawl.cluster"],
+    ["linkcrawl.assembly"],
     ["linkcrawl.status"],
     ["linkcrawl.simulation", "linkcrawl.exports"],
     ["linkcrawl.reports"],

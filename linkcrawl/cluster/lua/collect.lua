@@ -1,11 +1,12 @@
--- What the bells of this session were rung for. given: gates. Gives lists of {gate, hop (a JSON text)}, which stay where
--- they are until out.lua takes them in, and of {gate, whether that session comes before this one} that another wants.
-local hops, wanted = {}, {}
+-- Answers this session's notifications. given: gates. Gives a list of {gate, check (JSON text)} of the checks that wait
+-- there, which stay where they are until tickets.lua takes them in, and a list of {gate, whether that session comes
+-- before this one} of the gates that another session wants.
+local checks, wanted = {}, {}
 for _, gate in ipairs(given.gates) do
-  redis.call('SREM', key('bell:' .. me), gate)
+  redis.call('SREM', key('notifications:' .. me), gate)
   if redis.call('HGET', key('gates'), gate) == me then
-    for _, hop in ipairs(redis.call('LRANGE', key('hops:' .. gate), 0, -1)) do
-      hops[#hops + 1] = {gate, hop}
+    for _, check in ipairs(redis.call('LRANGE', key('transfers:' .. gate), 0, -1)) do
+      checks[#checks + 1] = {gate, check}
     end
     local wanter = redis.call('GET', key('wanted:' .. gate))
     if alive(wanter) then
@@ -13,4 +14,4 @@ for _, gate in ipairs(given.gates) do
     end
   end
 end
-return cjson.encode({hops = hops, wanted = wanted})
+return cjson.encode({checks = checks, wanted = wanted})

@@ -12,6 +12,6 @@ local function alive(session)
   local till = session and redis.call('ZSCORE', key('workers'), session)
   return till and tonumber(till) > now
 end
-local function lasting(name)
+local function keep_alive(name)
   redis.call('PEXPIRE', key(name), 3 * DAY)
 end

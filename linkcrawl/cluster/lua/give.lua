@@ -4,7 +4,7 @@ for _, each in ipairs(given.gates) do
   local gate, wait, done = each[1], each[2], each[3]
   if redis.call('HGET', key('gates'), gate) == me then
     redis.call('HDEL', key('gates'), gate)
-    redis.call('HDEL', key('flying'), gate)
+    redis.call('HDEL', key('in_flight'), gate)
     if wait >= 0 then
       redis.call('HSET', key('wakes'), gate, now + wait)
     end

@@ -14,6 +14,6 @@ for _, name in ipairs({'about', 'policies', 'busy', 'load'}) do
       redis.call('HDEL', key(name), session)
     end
   end
-  lasting(name)
+  keep_alive(name)
 end
 return cjson.encode({now = now})

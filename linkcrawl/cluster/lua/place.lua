@@ -1,5 +1,6 @@
--- Which gate each host belongs to, the same for all workers. given: hosts, a list of {host, domain, address}; an empty
--- address where the name has none; and few, the number of registered domains up to which an address is one gate.
+-- Records which gate each host belongs to, the same for all workers. given: hosts, a list of {host, registered domain,
+-- address}; an empty address where the name has none; and few, the number of registered domains up to which an address is
+-- one gate. Gives the gate by host.
 local found = {}
 for _, each in ipairs(given.hosts) do
   local host, domain, address = each[1], each[2], each[3]
@@ -8,11 +9,11 @@ for _, each in ipairs(given.hosts) do
     gate = host
     if address ~= '' then
       redis.call('SADD', key('domains:' .. address), domain)
-      lasting('domains:' .. address)
+      keep_alive('domains:' .. address)
       if redis.call('SCARD', key('domains:' .. address)) <= given.few then
-        redis.call('HSETNX', key('leaders'), address, host)
-        lasting('leaders')
-        gate = redis.call('HGET', key('leaders'), address)
+        redis.call('HSETNX', key('representatives'), address, host)
+        keep_alive('representatives')
+        gate = redis.call('HGET', key('representatives'), address)
       end
     end
     redis.call('HSET', key('places'), host, gate)

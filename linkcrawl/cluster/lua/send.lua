@@ -1,16 +1,16 @@
--- A check whose next hop goes to a gate that another worker leases, or nobody. given: gate, hop (JSON text), home (the
--- gate of the check's link), token, keep (ms), journey (names this passing on: said twice, as its answer may get lost,
--- it passes on once). Rings at whoever leases the gate.
-if redis.call('SET', key('sent:' .. given.journey), 1, 'NX', 'PX', given.keep) then
-  redis.call('RPUSH', key('hops:' .. given.gate), given.hop)
-  lasting('hops:' .. given.gate)
-  redis.call('SADD', key('hopgates'), given.gate)
+-- Passes a check on, whose next hop goes to a gate that another worker leases, or nobody. given: gate; check (JSON text);
+-- home_gate, the gate of the check's link; token, of its ticket; keep (ms); idempotency_key: the same one passes on once,
+-- for an answer may get lost. Notifies whoever leases the gate.
+if redis.call('SET', key('sent:' .. given.idempotency_key), 1, 'NX', 'PX', given.keep) then
+  redis.call('RPUSH', key('transfers:' .. given.gate), given.check)
+  keep_alive('transfers:' .. given.gate)
+  redis.call('SADD', key('transfer_gates'), given.gate)
 end
-redis.call('ZADD', key('out:' .. given.home), now + given.keep, given.token)
-lasting('out:' .. given.home)
+redis.call('ZADD', key('tickets:' .. given.home_gate), now + given.keep, given.token)
+keep_alive('tickets:' .. given.home_gate)
 local owner = redis.call('HGET', key('gates'), given.gate)
 if alive(owner) then
-  redis.call('SADD', key('bell:' .. owner), given.gate)
-  lasting('bell:' .. owner)
+  redis.call('SADD', key('notifications:' .. owner), given.gate)
+  keep_alive('notifications:' .. owner)
 end
 return cjson.encode({now = now})

@@ -1,8 +1,8 @@
--- Leases gates for the session. given: gates, a list of {gate, looked (ms: what is due there was seen then), due (how
--- many links that were)}; wanted: take it before others do. Gives for each gate its standing and, where it is leased now, all that belongs to it; hops
--- stay where they are until out.lua takes them in.
+-- Leases gates for the session. given: gates, a list of {gate, seen (ms: when its due links were counted), due (how many
+-- links that were)}; wanted: reserve the gate for this session where another leases it. Gives for each gate its standing
+-- and, where it is leased now, all that belongs to it; checks stay where they are until tickets.lua takes them in.
 local taken = {}
-local WANTED = 5000 -- ms that a gate is kept for who wants it, unless it says so again
+local WANTED = 5000 -- ms that a gate is reserved for the session that wants it, unless it asks again
 -- Who leased gates before this generation may use them until its leases are over, for it may not know of it.
 if redis.call('EXISTS', key('shut')) == 1 then
   for i in ipairs(given.gates) do
@@ -11,12 +11,12 @@ if redis.call('EXISTS', key('shut')) == 1 then
   return cjson.encode(taken)
 end
 for i, each in ipairs(given.gates) do
-  local gate, looked, due = each[1], each[2], each[3]
+  local gate, seen, due = each[1], each[2], each[3]
   local owner = redis.call('HGET', key('gates'), gate)
   local wanter = redis.call('GET', key('wanted:' .. gate))
   local done = redis.call('HGET', key('done'), gate)
-  local hops = redis.call('LLEN', key('hops:' .. gate))
-  local out = redis.call('ZCOUNT', key('out:' .. gate), now, '+inf') -- links that are due until their checks have ended
+  local transfers = redis.call('LLEN', key('transfers:' .. gate))
+  local tickets = redis.call('ZCOUNT', key('tickets:' .. gate), now, '+inf') -- their links are due until checks end
   if owner == me then
     taken[i] = {standing = 'mine'}
   elseif alive(owner) then
@@ -25,19 +25,19 @@ for i, each in ipairs(given.gates) do
       if not wanter or wanter == me or not alive(wanter) then
         redis.call('SET', key('wanted:' .. gate), me, 'PX', WANTED)
       end
-      redis.call('SADD', key('bell:' .. owner), gate)
-      lasting('bell:' .. owner)
+      redis.call('SADD', key('notifications:' .. owner), gate)
+      keep_alive('notifications:' .. owner)
     end
   elseif wanter and wanter ~= me and alive(wanter) then
     taken[i] = {standing = 'held'}
-  elseif not owner and hops == 0 and not given.wanted
-    and (done and tonumber(done) >= looked or out > 0 and due <= out) then
+  elseif not owner and transfers == 0 and not given.wanted
+    and (done and tonumber(done) >= seen or tickets > 0 and due <= tickets) then
     taken[i] = {standing = 'empty'}
   else
     local wake = redis.call('HGET', key('wakes'), gate)
     if owner then
-      local link = redis.call('HGET', key('flying'), gate)
-      if link then -- what the session was at when it died
+      local link = redis.call('HGET', key('in_flight'), gate)
+      if link then -- the session died over it
         redis.call('HINCRBY', key('deaths:' .. gate), link, 1)
         redis.call('PEXPIRE', key('deaths:' .. gate), DAY)
       end
@@ -47,13 +47,13 @@ for i, each in ipairs(given.gates) do
     redis.call('HSET', key('busy'), me, '1') -- at once: others must not take the work for done
     redis.call('HDEL', key('wakes'), gate)
     redis.call('HDEL', key('done'), gate)
-    redis.call('HDEL', key('flying'), gate)
+    redis.call('HDEL', key('in_flight'), gate)
     redis.call('DEL', key('wanted:' .. gate))
     taken[i] = {
       standing = 'taken',
       wait = wake and math.max(0, tonumber(wake) - now) or -1,
-      hops = redis.call('LRANGE', key('hops:' .. gate), 0, -1),
-      out = redis.call('ZRANGEBYSCORE', key('out:' .. gate), now, '+inf'),
+      transfers = redis.call('LRANGE', key('transfers:' .. gate), 0, -1),
+      tickets = redis.call('ZRANGEBYSCORE', key('tickets:' .. gate), now, '+inf'),
       deaths = redis.call('HGETALL', key('deaths:' .. gate)),
     }
   end

@@ -1,5 +1,5 @@
 -- Renews the session, and with it every lease that it holds. given: lease (ms), busy, load (gates with work), policies.
--- Gives how the others are, and at which gates of this session hops wait, or another worker (collect.lua ends that).
+-- Gives how the others are, and the gates of this session that others have something for (collect.lua answers that).
 redis.call('ZADD', key('workers'), now + given.lease, me)
 redis.call('HSET', key('busy'), me, given.busy and '1' or '0')
 redis.call('HSET', key('load'), me, given.load)
@@ -15,8 +15,12 @@ for _, session in ipairs(redis.call('ZRANGEBYSCORE', key('workers'), '(' .. now,
     agreed = agreed and redis.call('HGET', key('policies'), session) == given.policies
   end
 end
-local bells = redis.call('SMEMBERS', key('bell:' .. me))
-for _, name in ipairs({'workers', 'gates', 'wakes', 'done', 'flying', 'places', 'limits', 'permits', 'hopgates'}) do
-  lasting(name)
+local notifications = redis.call('SMEMBERS', key('notifications:' .. me))
+for _, name in ipairs({
+  'workers', 'gates', 'wakes', 'done', 'in_flight', 'places', 'limits', 'permits', 'transfer_gates',
+}) do
+  keep_alive(name)
 end
-return cjson.encode({now = now, others = others, busy = busy, load = load, agreed = agreed, bells = bells})
+return cjson.encode({
+  now = now, others = others, busy = busy, load = load, agreed = agreed, notifications = notifications,
+})

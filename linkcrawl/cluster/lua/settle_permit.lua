@@ -1,4 +1,4 @@
--- Ends a permit: its check has started a moment ago (used), or won't. given: limits, windows and permit as in grant.lua;
+-- Ends a permit: its check has started a moment ago (used), or won't. given: limits, windows and permit as in acquire_permit.lua;
 -- used. Running it twice delays the next start a little, as an answer that got lost does.
 for _, limit in ipairs(given.limits) do
   local name, delay = limit[1], limit[2]

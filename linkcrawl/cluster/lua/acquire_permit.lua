@@ -1,6 +1,7 @@
 -- Grants a permit to start a check under shared limits: under all of them, or none. given: limits, a list of {name,
 -- delay (ms), most starts in each window (0: any number)}; windows, a list of {name, number, end (ms)} in the same order;
--- permit, the name of what is asked for. Gives the wait in ms; 0: granted, and nobody else may start until settle.lua.
+-- permit, the name of what is asked for. Gives the wait in ms; 0: granted, and nobody else gets one for these limits until
+-- settle_permit.lua has run.
 local wait, mine = 0, me .. ' ' .. given.permit
 local function counts(window)
   return key('counts:' .. window[1] .. ':' .. window[2])

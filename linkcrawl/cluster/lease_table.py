@@ -1,0 +1,80 @@
+"""Which gates this worker leases: what everybody asks, and only `leases` changes."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from linkcrawl.cluster.coordinator import LeaseRelease
+from linkcrawl.session import Session
+
+
+@define(eq=False)
+class Lease:
+    """A gate of ours: its hosts, and by link id how many sessions died over it."""
+
+    hosts: set[str] = field(factory=set)
+    deaths: dict[str, int] = field(factory=dict)
+
+
+class LeaseTable:
+    """`leases` by gate; `gate_of` a host that is fed; `closing`: gates where no check begins any more, and since when
+    (Unix seconds); `releasing`: gates on their way back to Redis; `released_hosts`: the hosts of those."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self.leases: dict[str, Lease] = {}
+        self.gate_of: dict[str, str] = {}
+        self.closing: dict[str, float] = {}
+        self.releasing: dict[str, LeaseRelease] = {}
+        self.released_hosts: set[str] = set()
+        self._regrouping: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.leases)
+
+    def has(self, gate: str) -> bool:
+        """True where requests may go through the gate."""
+        return gate in self.leases
+
+    def feeds(self, gate: str) -> bool:
+        """True where checks may begin at the gate."""
+        return gate in self.leases and gate not in self.closing
+
+    def feeds_host(self, host: str) -> bool:
+        """True where due links of the host are to be fetched."""
+        gate = self.gate_of.get(host)
+        return gate is not None and self.feeds(gate)
+
+    def knows(self, name: str) -> bool:
+        """True where what is remembered of this host or gate is ours to store."""
+        return name in self.leases or name in self.gate_of or name in self.releasing or name in self.released_hosts
+
+    def deaths(self, gate: str, link_id: int | str) -> int:
+        """How many sessions died over a link."""
+        lease = self.leases.get(gate)
+        return 0 if lease is None else lease.deaths.get(str(link_id), 0)
+
+    def regroup(self) -> None:
+        """Policies have changed: the gates of now are those of the policies before."""
+        self._regrouping.update(self.leases)
+
+    @property
+    def is_regrouping(self) -> bool:
+        """True while a gate of policies of before is still ours: by the new ones its hosts may be in another's."""
+        self._regrouping = {name for name in self._regrouping if name in self.leases or name in self.releasing}
+        return bool(self._regrouping)
+
+    @property
+    def is_moving(self) -> bool:
+        """True while a gate is about to go, and a crawl that ends waits for it."""
+        now, patience = self._session.now(), self._session.config.patience
+        return bool(self.releasing) or any(now - since < patience for since in self.closing.values())
+
+    def clear(self) -> None:
+        """All leases are lost."""
+        self.leases.clear()
+        self.gate_of.clear()
+        self.closing.clear()
+        self.releasing.clear()
+        self.released_hosts.clear()
+        self._regrouping.clear()

@@ -1,0 +1,68 @@
+"""What follows when the machine's clock has been set while a crawl runs: no delay may come out shorter for it."""
+
+from __future__ import annotations
+
+import logging
+
+from linkcrawl.clock import Jump
+from linkcrawl.frontier.due_queue import DueQueue
+from linkcrawl.frontier.feeder import Feeder
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.gates.workbench import GateState, Workbench
+from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.frontier.ports import Engine, Task
+from linkcrawl.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class ClockFollower:
+    """Moves the moments that the frontier keeps in memory along with the crawl's time."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        bench: Workbench[Task],
+        keeper: Gatekeeper,
+        queue: DueQueue,
+        feeder: Feeder,
+        outage: OutageDetector,
+        engine: Engine,
+    ):
+        self._session = session
+        self._bench = bench
+        self._keeper = keeper
+        self._queue = queue
+        self._feeder = feeder
+        self._outage = outage
+        self._engine = engine
+        self._began_at = session.started_at  # moves with the clock
+
+    def follow(self, jump: Jump) -> None:
+        """The machine's clock has been set. Whatever the truth is, every host waits one full delay; where the crawl's
+        own time has moved, all that is remembered of it moves along."""
+        if jump.adopted:
+            self._move_times(jump.seconds)
+        now = self._session.now()
+        for gate in self._bench.gates.values():
+            self._keeper.recompute(gate)
+            if gate.place is not GateState.IN_FLIGHT:
+                self._bench.retime(gate, max(gate.wake, now + gate.delay))
+        logger.warning(
+            "The machine's clock has been set by %+.0f s%s. Every host waits one full delay",
+            jump.seconds,
+            ", and this crawl's time with it" if jump.adopted else "; hours are kept by both readings until it is sure",
+        )
+        self._engine.wake()
+
+    def _move_times(self, seconds: float) -> None:
+        session = self._session
+        self._bench.shift(seconds)
+        self._keeper.shift(seconds, self._began_at)
+        self._outage.shift(seconds)
+        self._began_at += seconds
+        if session.started_at > session.now():  # else links would count as checked before the crawl, again and again
+            session.started_at = session.now()
+        self._queue.narrow(session.narrow())
+        self._feeder.reconsider()

@@ -1,0 +1,52 @@
+"""Has the store remember what has changed of hosts: every few seconds, and at once where a server has asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from linkcrawl.errors import StoreLost
+from linkcrawl.frontier.ports import Ownership
+from linkcrawl.session import Session
+
+logger = logging.getLogger(__name__)
+
+#: Seconds until what a server has asked for by itself is stored: the requests of many servers are one write.
+URGENT = 0.2
+
+
+class HostStateSaver:
+    """Stores what is this crawl's to store of the session's HostStateCache."""
+
+    def __init__(self, session: Session, ownership: Ownership):
+        self._session = session
+        self._ownership = ownership
+        self._urgent: asyncio.Task[None] | None = None
+
+    async def save(self) -> None:
+        """Store what has changed. Raises StoreLost; what could not be stored is stored next time."""
+        session = self._session
+        changed = [memory for memory in session.hosts.take_changed() if self._ownership.keeps_state_of(memory.host)]
+        if changed:
+            try:
+                await session.worker.call(session.store.remember, changed)
+            except BaseException:  # cancelled before its turn, too
+                session.hosts.still_changed(changed)
+                raise
+
+    def save_soon(self) -> None:
+        """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
+        if self._urgent is None or self._urgent.done():
+            self._urgent = asyncio.get_running_loop().create_task(self._save_soon())
+
+    def close(self) -> None:
+        """Save nothing more by itself."""
+        if self._urgent is not None:
+            self._urgent.cancel()
+
+    async def _save_soon(self) -> None:
+        await asyncio.sleep(URGENT)
+        try:
+            await self.save()
+        except StoreLost as fault:  # the next look stores it
+            logger.debug("What is known of hosts can't be stored: %s", fault)

@@ -1,0 +1,25 @@
+"""What happens when the store does not come back in LINKCRAWL_PATIENCE: the crawl ends."""
+
+from __future__ import annotations
+
+import logging
+
+from linkcrawl.errors import StoreLost
+from linkcrawl.frontier.ports import Engine
+
+logger = logging.getLogger(__name__)
+
+
+class StoreLoss:
+    """`is_final`: the crawl ends because its store is lost."""
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        self.is_final = False
+
+    def give_up(self, fault: StoreLost) -> None:
+        """End the crawl with `store_lost`. Called again, it does nothing."""
+        if not self.is_final:
+            self.is_final = True
+            logger.error("The store did not come back in LINKCRAWL_PATIENCE, the crawl ends: %s", fault)
+            self._engine.close("store_lost")
