@@ -31,8 +31,7 @@ class Patient(Protocol):
 
 class StoreSession(Protocol):
     """What waiting for a lost store needs of a crawl. `store_lost`: one of those who wait has said so, and nothing is
-    sent until it is false again. `clock`: only `steady` is asked. `wake_engine`: has the crawl ask for its next
-    request."""
+    sent until it is false again. `clock`: only `steady` is asked."""
 
     store_lost: bool
 
@@ -44,9 +43,6 @@ class StoreSession(Protocol):
 
     @property
     def clock(self) -> Clock: ...
-
-    @property
-    def wake_engine(self) -> Callable[[], None]: ...
 
 
 class Outage:

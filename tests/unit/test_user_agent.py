@@ -9,9 +9,9 @@ import pytest
 
 import linkcrawl.politeness
 from linkcrawl import settings
+from linkcrawl.assembly import open_session
 from linkcrawl.errors import ConfigError
 from linkcrawl.politeness.user_agent import listed_words, refuse_listed
-from linkcrawl.session import Session
 
 GOOD = "mailto:ops@example.org"
 DATA = json.loads((Path(linkcrawl.politeness.__path__[0]) / "block_lists.json").read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def test_a_crawl_does_not_begin(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/links.db"
     told = {name: value for name, value in vars(settings).items() if name.isupper()}
     with pytest.raises(ConfigError, match=r"LINKCRAWL_CONTACT: .*ai\.robots\.txt"):
-        Session.open({**told, "LINKCRAWL_CONTACT": "https://example.org/CodeOfConduct", "LINKCRAWL_STORE": store}, {})
+        open_session({**told, "LINKCRAWL_CONTACT": "https://example.org/CodeOfConduct", "LINKCRAWL_STORE": store}, {})
     assert not (tmp_path / "links.db").exists()
 
 
