@@ -17,7 +17,7 @@ from linkcrawl import urls
 from linkcrawl.check.procedure import Denial
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier import robots_fetcher
-from linkcrawl.frontier.ports import context_of
+from linkcrawl.frontier.ports import LocalOwnership, context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.ingest.ingest import read_batches
 from linkcrawl.ingest.live import LiveIngest
@@ -27,7 +27,7 @@ from linkcrawl.session import Session
 from linkcrawl.sources import databases, files, pushed, rows
 from linkcrawl.spiders import resourceproxies
 from linkcrawl.spiders.resourceproxies import ResourceProxies
-from tests.unit.frontier_kit import Clock, answer, request_to, session
+from tests.unit.frontier_kit import Clock, answer, frontier_of, request_to, session
 from tests.unit.test_desk import Office
 
 BAD = "http://bad.example/"
@@ -166,10 +166,12 @@ def test_a_bar_is_a_record(at: Session, monkeypatch: pytest.MonkeyPatch, caplog:
     the_record(spider.deny(request, Denial(reason="robots_disallowed")), caplog)
 
 
-def test_a_question_to_policy_or_robots_ends_the_check_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_question_to_policy_or_robots_ends_the_check_only(
+    at: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     request = request_to("http://a.example/", link=LINK)
-    asked = SimpleNamespace(_policy_bar=lambda request: None, desk=SimpleNamespace(ask=faulty(None)))
-    judged = Scheduler._judge(asked, request, 0.0)  # type: ignore[arg-type]
+    monkeypatch.setattr(robots_fetcher.RobotsFetcher, "check", faulty(None))
+    judged = Scheduler(frontier_of(at), LocalOwnership())._judge(request, 0.0)
     assert isinstance(judged, Denial)
     assert judged.error == "internal error: OursError"
     assert tracebacks(caplog) == 1
@@ -185,8 +187,10 @@ def test_what_waits_for_robots_txt_does_not_wait_for_ever(
     module = robots_fetcher if name == "step" else "linkcrawl.politeness.robots.cache"
     monkeypatch.setattr(f"{getattr(module, '__name__', module)}.{name}", faulty(None))
     office.answer(fetch, answer(200), "User-agent: *\nDisallow: /")
-    ((_, entry, waiting),) = office.told
+    ((authority, waiting),) = office.told
     assert len(waiting) == 1
+    entry = office.session.robots.get(authority)
+    assert entry is not None
     assert entry.in_force(clock()) is None
     assert tracebacks(caplog) == 1
     office.session.worker.close()

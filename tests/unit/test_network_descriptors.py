@@ -11,6 +11,7 @@ import pytest
 from network_kit import always, ask, everywhere, handler, serve
 
 from linkcrawl import settings
+from linkcrawl.assembly import open_session
 from linkcrawl.check.outcome import Failure
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.downloader import RECOVER, ConcurrencyLimit
@@ -20,7 +21,6 @@ from linkcrawl.network.connection import HANDSHAKE, WITHIN_HEAD
 from linkcrawl.network.descriptors import LEAST, PER_LOOKUP, SPARE, limit, raise_limit, shares
 from linkcrawl.network.fault import CONNECTING, of_os_error
 from linkcrawl.network.resolver import PATIENT, Resolver
-from linkcrawl.session import Session
 from tests.unit.frontier_kit import request_to
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -200,6 +200,6 @@ def test_a_crawl_raises_the_limit_and_has_the_resolver_wait(tmp_path, monkeypatc
         "LINKCRAWL_AUDIT": "",
         "LINKCRAWL_STORE": f"sqlite:///{tmp_path}/s.db",
     }
-    Session.open(told, {}).worker.close()
+    open_session(told, {}).worker.close()
     assert raised == [True]
     assert os.environ["RES_OPTIONS"] == PATIENT

@@ -12,14 +12,15 @@ import pytest
 
 from linkcrawl.clock import EARLIEST, SETTLED, Clock, Jump, boot_time, machine_clock
 from linkcrawl.errors import ConfigError
+from linkcrawl.frontier.clock_follower import ClockFollower
 from linkcrawl.frontier.due_queue import DueQueue
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Workbench
 from linkcrawl.frontier.outage import OutageDetector
-from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.frontier.ports import Task
 from linkcrawl.session import Session
 from tests.unit import frontier_kit
-from tests.unit.frontier_kit import T0, answer, read_robots_of, session
+from tests.unit.frontier_kit import T0, FakeEngine, answer, read_robots_of, session
 
 HOST = "a.example"
 #: T0 is a Monday, 12:00 UTC.
@@ -38,18 +39,23 @@ def crawl(tmp_path: Path, clock: frontier_kit.Clock) -> Iterator[Session]:
     made.worker.close()
 
 
-class Frontier(Scheduler):
-    """A scheduler without a crawler: what a jump of the clock concerns."""
+class Frontier:
+    """The parts of a frontier that a jump of the clock concerns."""
 
     def __init__(self, crawl: Session) -> None:
         self._session = crawl
-        self._began_at = crawl.started_at
-        self.bench = Workbench()
+        self.bench: Workbench[Task] = Workbench()
         self.keeper = Gatekeeper(crawl)
-        self.doubt = OutageDetector(crawl.now)
-        self.queue = DueQueue(crawl.narrow(), crawl.due_before)
         self.reconsidered = 0
-        self.feeder = self  # type: ignore[assignment]
+        self._follower = ClockFollower(
+            crawl,
+            bench=self.bench,
+            keeper=self.keeper,
+            queue=DueQueue(crawl.narrow(), crawl.due_before),
+            feeder=self,  # type: ignore[arg-type]
+            outage=OutageDetector(crawl.now),
+            engine=FakeEngine(),
+        )
 
     def reconsider(self) -> None:
         self.reconsidered += 1
@@ -58,10 +64,10 @@ class Frontier(Scheduler):
         """What the maintenance loop does."""
         jump = self._session.clock.check_jump()
         if jump is not None:
-            self._clock_jumped(jump)
+            self._follower.follow(jump)
         return jump
 
-    def open(self, host: str = HOST) -> Gate[Any]:  # type: ignore[override]
+    def open(self, host: str = HOST) -> Gate[Any]:
         gate = self.bench.gate(host)
         self.keeper.add_host(gate, host)
         self.bench.offer(gate, host)  # type: ignore[arg-type]

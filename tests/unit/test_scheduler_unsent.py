@@ -10,49 +10,32 @@ import pytest
 from scrapy.http import Request
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.frontier import dispatcher, downloader
+from linkcrawl.frontier import downloader
 from linkcrawl.frontier.dispatcher import Dispatcher
 from linkcrawl.frontier.downloader import ConcurrencyLimit, Downloader
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.network.handler import RequestFailed
-from tests.unit.frontier_kit import request_to, silence
-
-
-class Line:
-    """Stands for the downloader: every request fails in this way."""
-
-    def __init__(self, failure: Failure):
-        self.failure = failure
-        self.active: set[Request] = set()
-
-    async def send(self, request: Request) -> None:
-        context_of(request).outcome = silence(self.failure)
-        raise RequestFailed(self.failure, "so it is", None)
-
-
-@pytest.fixture
-def crawler() -> Any:
-    slot = SimpleNamespace(add_request=lambda _: None, remove_request=lambda _: None, closing=True)
-    return SimpleNamespace(engine=SimpleNamespace(_slot=slot, scraper=SimpleNamespace(slot=None)))
+from tests.unit.frontier_kit import FakeEngine, request_to
 
 
 @pytest.mark.parametrize(
     ("failure", "heard", "enqueued"), [(Failure.LOCAL_SHORTAGE, 0, 1), (Failure.UNREACHABLE, 1, 0)]
 )
-def test_what_could_not_be_sent_is_sent_later(
-    failure: Failure, heard: int, enqueued: int, crawler: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line, again, told = Line(failure), [], []
-    monkeypatch.setattr(dispatcher, "downloader_of", lambda _: line)
+def test_what_could_not_be_sent_is_sent_later(failure: Failure, heard: int, enqueued: int) -> None:
+    engine = FakeEngine(replies={"http://a.example/": RequestFailed(failure, "so it is", None)})
+    again: list[Request] = []
+    ended: list[Request] = []
+    told: list[str] = []
     request = request_to("http://a.example/", starts_limits=True)
     request = request.replace(callback=lambda _: told.append("answer"), errback=lambda _: told.append("failure"))
 
     async def run() -> None:
-        asked = Dispatcher(crawler, again.append)
-        asked.ask(request)
+        asked = Dispatcher(engine, enqueue=again.append, ended=ended.append)
+        asked.dispatch(request)
         await asyncio.gather(*asked._tasks)
 
     asyncio.run(run())
+    assert ended == [request]
     assert len(told) == heard
     assert len(again) == enqueued
     for same in again:
@@ -67,7 +50,6 @@ def test_fewer_are_in_flight_while_this_machine_is_short(monkeypatch: pytest.Mon
     made = Downloader.__new__(Downloader)
     made.active = {request_to(f"http://h{number}.example/") for number in range(16)}
     made.total_concurrency, made._limit, made._warned_at = 64, ConcurrencyLimit(64, 64), float("-inf")
-    made.ended = lambda _: None
     failing = [True]
 
     async def download(_: Any, request: Request) -> str:
