@@ -18,6 +18,16 @@ _NOT_FOUND = re.compile(r"(http|error|err|page)?404(error|page)?")
 #: The query argument that ASP.NET's customErrors adds to its error page.
 _ERROR_PATH = "aspxerrorpath"
 
+#: Pages that registration agencies point deleted identifiers to, as host and path: DataCite ("Tombstone Pages" of its
+#: documentation; invalidDOI is what EZID's software sets), Crossref, and EZID's own, which stands at any host that runs
+#: its software.
+_TOMBSTONE = re.compile(
+    r"(?:www\.)?datacite\.org/invalid(?:doi)?(?:\.html)?/?"
+    r"|(?:www\.)?crossref\.org/_?deleted[-_]doi(?:\.html)?/?"
+    r"|[^/]+/tombstone/id/.*",
+    re.IGNORECASE,
+)
+
 #: Registered domains of services that park domain names or sell them.
 # fmt: off
 _BROKERS = frozenset({
@@ -42,6 +52,8 @@ def soft_redirect_reason(start: Target, end: Target) -> str | None:
 
 
 def _says_not_found(target: Target) -> bool:
+    if _TOMBSTONE.fullmatch(target.hostname + target.path):
+        return True
     arguments = parse_qsl(target.query, keep_blank_values=True)
     words = [*target.path.split("/"), *(value for _, value in arguments)]
     return any(_means_not_found(_bare(word)) for word in words) or any(

@@ -32,7 +32,8 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     # An answer came.
     "ok": (_OK, "The server answered with success (2xx) or that nothing has changed (304)."),
     "redirected_home": (_OK, "The link leads to a home page, which answers well; what the link meant may be gone."),
-    "soft_404": (_OK, "The link leads to a page that answers well, and whose address says that nothing was found."),
+    "soft_404": (_OK, "The link leads to a page that answers well, and whose address says that nothing was found "
+                       "or the identifier is deleted."),
     "domain_for_sale": (_OK, "The link leads to a service that parks or sells domain names, which answers well."),
     "login_redirect": (_WALLED, "The link leads to a login."),
     "bot_challenge": (_OPEN, "The server wants proof of a human visitor, which a crawler must not give."),
@@ -150,10 +151,12 @@ def sentence(reason: str) -> str:
 
 def reason_of_answer(status: int, headers: Mapping[str, str]) -> str:
     """The reason of an answer that is not followed any further and shows no wall (walls.py): front ends send those with
-    200, 202, 403, 405, 429 and 503, so they go before. `headers` have lower-case names."""
+    200, 202, 403, 405, 429 and 503, so they go before. `headers` have lower-case names.
+
+    A 503 whose Retry-After is 0 is no "too often": the server says that it may be asked again at once."""
     if 200 <= status < 300 or status == 304:
         return "ok"
-    if status in THROTTLED or (status == 503 and headers.get("retry-after", "").strip()):
+    if status in THROTTLED or (status == 503 and headers.get("retry-after", "").strip(" 0")):
         return "rate_limited"
     if status in REDIRECTS - {300}:
         return "redirect_nowhere"

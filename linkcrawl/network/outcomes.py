@@ -8,8 +8,9 @@ from linkcrawl.check.outcome import Outcome
 
 #: Fields that hold one value. A server that sends several means the first; joined they would mean nothing.
 #: Content-Length is none of them: several different ones say that no length is known (RFC 9110, 8.6). Nor is
-#: Retry-After: of several, pace heeds the longest.
-_SINGLE = frozenset({"content-type", "date", "etag", "last-modified", "location"})
+#: Content-Type: the last valid one counts (check.fields.bare_mime). Nor is Retry-After: of several, pace heeds the
+#: longest.
+_SINGLE = frozenset({"date", "etag", "last-modified", "location"})
 
 
 def answered(

@@ -102,6 +102,8 @@ LIMITS = [
     once("R09 503 with Retry-After", answer(503, retry_after="60"), OPEN | {"reason": "rate_limited"}),
     both("R09 503 with a blank Retry-After", answer(503, retry_after=" "), OPEN | {"reason": "http_503"}),
     lied("R09 503, then 200", answer(503)),
+    lied("austind/retryhttp#10 503 that may be asked again at once", answer(503, retry_after="0")),
+    once("R09 503, in ten seconds", answer(503, retry_after="10"), OPEN | {"reason": "rate_limited"}),
     Case("R02 GET is limited after HEAD 404", [("HEAD /doc", answer(404)), ("GET /doc", answer(429))],
          OPEN | {"reason": "rate_limited", "method": "GET"}),
 ]  # fmt: skip

@@ -51,6 +51,18 @@ LINK = "http://a.example/corpus/12?lang=en"
         ("http://a.example/corpus/40412", None),
         ("http://404.example/corpus/12", None),
         ("http://a.example/found/12", None),
+        # pages that agencies of PIDs point deleted identifiers to
+        ("https://www.datacite.org/invalid.html", "soft_404"),
+        ("https://datacite.org/invalid.html", "soft_404"),
+        ("http://datacite.org/invalidDOI", "soft_404"),
+        ("http://www.crossref.org/deleted_DOI.html", "soft_404"),
+        ("https://www.crossref.org/_deleted-doi/", "soft_404"),
+        ("https://ezid.cdlib.org/tombstone/id/doi:10.5072/FK2", "soft_404"),
+        ("https://a.example/invalid.html", None),
+        ("https://www.datacite.org/", "redirected_home"),
+        ("https://www.datacite.org/blog/invalid.html", None),
+        ("https://a.example/arizona/tombstone/id/", None),
+        ("https://notdatacite.org/invalid.html", None),
         # S09: parked domains
         ("https://www.hugedomains.com/domain_profile.cfm?d=a.example", "domain_for_sale"),
         ("http://ww1.sedoparking.com/", "domain_for_sale"),

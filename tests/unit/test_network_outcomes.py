@@ -12,7 +12,7 @@ from linkcrawl.politeness.pacing.hints import retry_at
     ("name", "values", "read"),
     [
         ("location", ("/a", "/b"), "/a"),
-        ("content-type", ("text/html", "text/plain"), "text/html"),
+        ("content-type", ("text/html", "text/plain"), "text/html, text/plain"),
         ("date", ("x", "y"), "x"),
         ("content-length", ("5", "6"), "5, 6"),
         ("retry-after", ("1", "3"), "1, 3"),

@@ -1,5 +1,7 @@
 """URLs: what is sent, what is kept, what is the same. U and D numbers name the users' reports that a case is from."""
 
+from urllib.parse import quote, unquote
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -153,14 +155,30 @@ def test_longest_legal_host_is_read() -> None:
         ("hdl://11022/1", "https://hdl.handle.net/11022/1"),
         (" doi: 10.1000/182 ", "https://doi.org/10.1000/182"),
         ("DOI:10.1002/(SICI)1<693::AID>3.0.CO;2-O", "https://doi.org/10.1002/(SICI)1<693::AID>3.0.CO;2-O"),
-        ("doi:10.1/a#b%zz%41\\c", "https://doi.org/10.1/a%23b%25zz%41%5Cc"),
+        ("doi:10.1/a#b%zz%41\\c", "https://doi.org/10.1/a%23b%25zz%2541%5Cc"),
+        ("doi:10.1000/456?789", "https://doi.org/10.1000/456%3F789"),
+        ("doi:10.1000/./abc", "https://doi.org/10.1000/.%2Fabc"),
+        ("doi:10.1000/a/./../b/..", "https://doi.org/10.1000/a/.%2F..%2Fb%2F.."),
+        ("doi:10.1000/../abc", "https://doi.org/10.1000/..%2Fabc"),
+        ("doi:10.1000/%2e/abc", "https://doi.org/10.1000/%252e/abc"),
+        ("doi:10.1000/.../abc", "https://doi.org/10.1000/.../abc"),
+        ("doi:10.1000%2F182", "https://doi.org/10.1000/182"),  # no name is without a slash: it was encoded
+        ("doi:10.1021/x?urlappend=%3Fref%3DPDF&jav=VoR", "https://doi.org/10.1021/x?urlappend=%3Fref%3DPDF&jav=VoR"),
+        ("hdl:11858/1?urlappend=/TEI#a", "https://hdl.handle.net/11858/1?urlappend=/TEI%23a"),
+        ("hdl:11858/1?noredirect", "https://hdl.handle.net/11858/1?noredirect"),
+        ("hdl:11858/a?b?noredirect", "https://hdl.handle.net/11858/a%3Fb?noredirect"),
+        ("hdl:11858/a?noredirection=1", "https://hdl.handle.net/11858/a%3Fnoredirection=1"),
+        ("doi:\u200b\u202a10.1000/182\u202c", "https://doi.org/10.1000/182"),
         ("hdl:1/a%", "https://hdl.handle.net/1/a%25"),
         ("hdl:2381/1?locatt=view:pdf", "https://hdl.handle.net/2381/1?locatt=view:pdf"),
         ("urn:nbn:fi:lb-1", "https://urn.fi/urn:nbn:fi:lb-1"),
         ("URN:NBN:FI-fe1", "https://urn.fi/URN:NBN:FI-fe1"),
         ("urn:nbn:nl:ui:13-x", "https://persistent-identifier.nl/urn:nbn:nl:ui:13-x"),
         ("urn:nbn:se:uu:diva-1", "https://urn.kb.se/resolve?urn=urn:nbn:se:uu:diva-1"),
-        ("urn:nbn:se:a&b", "https://urn.kb.se/resolve?urn=urn:nbn:se:a%26b"),
+        ("urn:nbn:se:a&b+c", "https://urn.kb.se/resolve?urn=urn:nbn:se:a%26b%2Bc"),
+        ("urn:nbn:fi:a/../b", "https://urn.fi/urn:nbn:fi:a/..%2Fb"),
+        ("ark:/12345/./x", "https://n2t.net/ark:/12345/.%2Fx"),
+        ("ark:/12345/x?info", "https://n2t.net/ark:/12345/x?info"),
         ("urn:nbn:no-1", "https://urn.nb.no/urn:nbn:no-1"),
         ("urn:nbn:de:101:1-2", "https://nbn-resolving.org/urn:nbn:de:101:1-2"),
         ("ark:/12345/x", "https://n2t.net/ark:/12345/x"),
@@ -173,10 +191,63 @@ def test_pids_become_actionable(text: str, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["hdl:", "doi:/ ", "urn:nbn:", "urn:nbn:fi", "urn:isbn:1", "ark:", "ark:/", "hdlx:1/2"]
+    "text",
+    [
+        "hdl:",
+        "doi:/ ",
+        "doi:..",
+        "hdl:/./",
+        "hdl:?noredirect",
+        "urn:nbn:",
+        "urn:nbn:fi",
+        "urn:isbn:1",
+        "ark:",
+        "ark:/",
+        "hdlx:1/2",
+    ],
 )
 def test_what_names_nothing_stays_as_given(text: str) -> None:
     assert urls.tidy(text) == text
+
+
+NAMES = st.text(st.sampled_from("ab10./%?#\\ &=+;:<>()[]'\"~é漢"), min_size=1, max_size=12)
+
+
+@given(st.sampled_from(["doi", "hdl"]), NAMES.filter(lambda name: name == name.strip() and "noredirect" not in name))
+@example("doi", "10.1/../a")
+@example("doi", "a/b?type")
+def test_no_name_becomes_anothers(scheme: str, suffix: str) -> None:
+    """What the proxy gets, decoded, is the name that was written."""
+    name = f"10.1/x{suffix}"
+    target = urls.read(f"{scheme}:{name}")
+    assert isinstance(target, Target)
+    assert unquote(target.request_target.removeprefix("/")) == name
+
+
+# fmt: off
+LEFT_BY_COPYING = [
+    "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\u061c", "\ufffc",
+    "\u200b", "\u200e", "\u200f", "\u2060", "\u2061", "\u206f", "\ufeff", "\u00ad", "\u034f", "\u180e", "\ufff9",
+    "\u2028", "\u3000", "\x1b", "\x9b",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("mark", LEFT_BY_COPYING)
+def test_what_copying_leaves_at_both_ends_is_not_sent(mark: str) -> None:
+    for text in (f"{mark}http://example.org/a", f"http://example.org/a{mark}", f" {mark}http://example.org/a{mark}\n"):
+        assert sent(text) == "http://example.org/a"
+        assert urls.identity(text) == urls.identity("http://example.org/a")
+        assert urls.has_scheme(text)
+    assert sent(f"http://example.org/a{mark}b") != "http://example.org/ab", "within a URL it is the server's"
+    location = urls.join("http://example.org/", f"/a{mark}")
+    assert isinstance(location, Target)
+    assert location.url == "http://example.org/a"
+
+
+@pytest.mark.parametrize("end", ["❤\ufe0f", "\u0301", "é", "\ufffd", "…"])
+def test_what_may_belong_to_a_path_stays(end: str) -> None:
+    assert sent(f"http://example.org/{end}") == f"http://example.org/{quote(end)}"
 
 
 @pytest.mark.parametrize(
