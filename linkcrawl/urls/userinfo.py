@@ -13,7 +13,7 @@ DROPPED = dict.fromkeys(map(ord, "\t\r\n"))
 #: What copying leaves at both ends of a URL and no URL begins or ends with: space of any script, control characters,
 #: and marks that are not seen. Joiners of emoji (U+FE0F, U+E0020 and on) are none of them: they belong to a path.
 SPACE = "".join(map(chr, (
-    *range(33), *range(0x7F, 0xA1), 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,  # space
+    *range(33), 0x7F, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200C), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000,  # space
     0xAD, 0x34F, 0x180E, 0x200C, 0x200D, *range(0x2060, 0x2065), 0xFEFF,  # soft hyphen, joiners, no-break marks
     0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),  # directions (Unicode Annex 9)
     *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFD),  # deprecated ones; annotations, and the place of an object
