@@ -21,11 +21,27 @@ logger = logging.getLogger(__name__)
 _JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
+#: Quotas: the length of a window in seconds, and the most requests in each. Windows follow one another from 1970, UTC.
+Quotas = tuple[tuple[float, int], ...]
+
+
+@frozen
+class AuditLimit:
+    """A shared limit that a check has started under. `delay`: seconds from start to start; `quotas`: checks."""
+
+    name: str
+    delay: float
+    quotas: Quotas = ()
+
+
 @frozen
 class AuditEntry:
-    """One request. `sent`, `ended`: Unix seconds. `required`: seconds that had to pass in the gate between the end of
-    the request before and this one, and `origin`, whose word that is. `limits`: the limits that its check cleared, and
-    their delays from start to start. `status`: 0 where no answer came."""
+    """One request that was sent.
+
+    `sent`, `ended`: Unix seconds. `required`: seconds that the gate had to keep between the end of its last request and
+    `sent`; `origin`: where that number comes from. `limits`: shared limits that the request starts. `status`: 0 where
+    no answer came. `quotas`: of the gate, in requests.
+    """
 
     sent: float
     ended: float
@@ -33,50 +49,63 @@ class AuditEntry:
     gate: str
     required: float
     origin: str
-    limits: tuple[tuple[str, float], ...]
+    limits: tuple[AuditLimit, ...]
     method: str
     status: int
+    quotas: Quotas = ()
 
     def text(self) -> str:
-        """The line as it stands in the log."""
-        values = [
+        """The line of the log: members that are empty at the end of an array are left out."""
+        values: list[object] = [
             round(self.sent, 4),
             round(self.ended, 4),
             self.host,
             self.gate,
             round(self.required, 4),
             self.origin,
-            self.limits,
+            [
+                (limit.name, limit.delay, limit.quotas) if limit.quotas else (limit.name, limit.delay)
+                for limit in self.limits
+            ],
             self.method,
             self.status,
         ]
-        return _JSON.encode(values)
+        return _JSON.encode([*values, self.quotas] if self.quotas else values)
 
 
 def read_line(text: str) -> AuditEntry:
-    """A line of the log. Raises ValueError where it is none."""
+    """An entry from its line of the log. Raises ValueError for any other text."""
     try:
         values = json.loads(text)
     except RecursionError:
         values = None
-    if not isinstance(values, list) or len(values) != 9:
+    if not isinstance(values, list) or len(values) not in (9, 10):
         raise ValueError("not a line of an audit log")
-    sent, ended, host, gate, required, origin, limits, method, status = values
+    sent, ended, host, gate, required, origin, limits, method, status, *quotas = values
     try:
-        entry = AuditEntry(
-            sent, ended, host, gate, required, origin, tuple((name, delay) for name, delay in limits), method, status
-        )
+        read = tuple(AuditLimit(name, delay, _quotas(*more)) for name, delay, *more in limits)
+        entry = AuditEntry(sent, ended, host, gate, required, origin, read, method, status, _quotas(*quotas))
     except TypeError:
         raise ValueError("not a line of an audit log") from None
-    numbers = (sent, ended, required, status, *(delay for _, delay in entry.limits))
-    texts = (host, gate, origin, method, *(name for name, _ in entry.limits))
+    windows = [window for quotas in (entry.quotas, *(limit.quotas for limit in read)) for window in quotas]
+    numbers = (sent, ended, required, status, *(limit.delay for limit in read), *(most for _, most in windows))
+    texts = (host, gate, origin, method, *(limit.name for limit in read))
     if not all(map(_is_number, numbers)) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("not a line of an audit log")
+    if not all(_is_number(seconds) and seconds > 0 for seconds, _ in windows):
         raise ValueError("not a line of an audit log")
     return entry
 
 
+def _quotas(rows: list[tuple[float, int]] | None = None) -> Quotas:
+    return tuple((seconds, most) for seconds, most in rows or ())
+
+
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 class AuditLog:

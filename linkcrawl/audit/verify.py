@@ -1,33 +1,47 @@
-"""The proof: from an audit log alone, the gaps that were kept per host, gate and limit, against those required.
+"""The proof: computes from an audit log alone whether every gap and every quota was kept.
 
-A host's or gate's gap runs from the end of the request before to the start of the next; a limit's from start to start.
-What was required stands in the log, as the word of what kept the pace; a floor from elsewhere may be given besides.
+The gap of a host or gate runs from the end of one request to the start of the next; that of a shared limit from start
+to start. Quotas are counted by when requests were sent. The log says what was required; the settings and policies of
+now may be held against it besides.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
-from linkcrawl.audit.log import AuditEntry, read_line
+from linkcrawl.audit.log import AuditEntry, Quotas, read_line
 
-#: Seconds by which a gap may be shorter than required without being a violation: the log's times are rounded to a
-#: tenth of a millisecond, and those of an answer come from a clock of milliseconds.
+#: Seconds by which a gap may be too short without a violation: the log's times are rounded to a tenth of a millisecond,
+#: and those of an answer come from a clock of milliseconds.
 TOLERANCE = 0.001
+#: Seconds from the start of a window in which a check may still start that was let go in the window before, and has
+#: counted there (a name may have had to be looked up again). Gates count requests that have ended: they need no time.
+LET_GO_BEFORE = 10.0
 
-#: A number of seconds and whose word it is.
-Floor = tuple[float, str]
+
+@frozen(kw_only=True)
+class HostRules:
+    """What a host has to keep besides: a gap in seconds, where that comes from, and quotas."""
+
+    gap: float = 0.0
+    origin: str = ""
+    quotas: Quotas = ()
 
 
 @frozen(kw_only=True)
 class ScopeResult:
-    """What a proof found of a host, gate or limit: requests, those that came too early, and its tightest gap, which
-    is the one that was the least above what it had to be: its seconds, those required, and whose word that was. None
-    where there was one request only."""
+    """What the proof found of one host, gate, shared limit, or quota of one of these (`kind`).
+
+    `requests`: how many it is about; `violations`: how many of them came too early, or were too many. `gap`,
+    `required`, `origin`: of the tightest gap, the one that was least above what was required; None for a single
+    request. A quota has no gap; its origin says how many were allowed, and how many the fullest window had.
+    """
 
     kind: str
     name: str
@@ -69,48 +83,77 @@ class _Timeline:
         return zip(self.sent, self.ended, self.required, self.origin, strict=True)
 
 
-class AuditVerifier:
-    """Takes lines in any order, of as many logs as there were workers. `floor`: what a host has to keep whatever the
-    log says was required, by the settings and policies of now."""
+@define(kw_only=True)
+class _Counted:
+    """Requests under a quota: when each was sent, and the most that its window could have by then."""
 
-    def __init__(self, floor: Callable[[str], Floor] = lambda host: (0.0, "")):
-        self._floor = floor
+    sent: array[float] = field(factory=lambda: array("d"))
+    most: array[float] = field(factory=lambda: array("d"))
+
+    def add(self, sent: float, most: float) -> None:
+        self.sent.append(sent)
+        self.most.append(most)
+
+
+class AuditVerifier:
+    """Takes lines in any order, of as many logs as there were workers. `rules`: those of now, by host."""
+
+    def __init__(self, rules: Callable[[str], HostRules] = lambda host: HostRules()):
+        self._rules = rules
         self._requests: dict[tuple[str, str], _Timeline] = {}  # by gate and host
-        self._checks: dict[str, _Timeline] = {}  # by limit
+        self._starts: dict[str, _Timeline] = {}  # by shared limit
+        self._counted: dict[tuple[str, str, float], _Counted] = {}  # by kind, name and seconds of a window
         self._origins: dict[str, int] = {}
 
-    def add(self, line: AuditEntry) -> None:
-        """Take note of a request."""
-        requests = self._requests.setdefault((line.gate, line.host), _Timeline())
-        requests.add(line.sent, line.ended, line.required, self._number(line.origin))
-        for name, delay in line.limits:
+    def add(self, entry: AuditEntry) -> None:
+        """Take a request into account."""
+        requests = self._requests.setdefault((entry.gate, entry.host), _Timeline())
+        requests.add(entry.sent, entry.ended, entry.required, self._origin_number(entry.origin))
+        self._count("gate quota", entry.gate, entry.sent, entry.quotas)
+        for limit in entry.limits:
             # from start to start: as if a check ended when it began
-            checks = self._checks.setdefault(name, _Timeline())
-            checks.add(line.sent, line.sent, delay, self._number(f"delay of {name}"))
+            starts = self._starts.setdefault(limit.name, _Timeline())
+            starts.add(entry.sent, entry.sent, limit.delay, self._origin_number(f"delay of {limit.name}"))
+            self._count("limit quota", limit.name, entry.sent, limit.quotas)
 
     def scopes(self) -> list[ScopeResult]:
-        """All hosts, all gates that are not just a host's own, and all limits; those with violations first."""
+        """All hosts, all gates that are more than one host's own, all shared limits and all quotas; those with
+        violations first."""
         gates: dict[str, dict[str, _Timeline]] = {}
         hosts: dict[str, list[_Timeline]] = {}
-        for (gate, host), trail in self._requests.items():
-            gates.setdefault(gate, {})[host] = trail
-            hosts.setdefault(host, []).append(trail)
-        found = [self._scope("host", host, trails, self._floor(host)) for host, trails in hosts.items()]
-        shared = {gate: trails for gate, trails in gates.items() if trails.keys() != {gate}}
-        found += [self._scope("gate", gate, trails.values()) for gate, trails in shared.items()]
-        found += [self._scope("limit", limit, [trail]) for limit, trail in self._checks.items()]
+        for (gate, host), timeline in self._requests.items():
+            gates.setdefault(gate, {})[host] = timeline
+            hosts.setdefault(host, []).append(timeline)
+        rules = {host: self._rules(host) for host in hosts}
+        found = [self._gaps("host", host, timelines, rules[host]) for host, timelines in hosts.items()]
+        shared = {gate: timelines for gate, timelines in gates.items() if timelines.keys() != {gate}}
+        found += [self._gaps("gate", gate, timelines.values()) for gate, timelines in shared.items()]
+        found += [self._gaps("limit", limit, [timeline]) for limit, timeline in self._starts.items()]
+        for (kind, name, seconds), counted in self._counted.items():
+            spared = LET_GO_BEFORE if kind == "limit quota" else 0.0
+            found.append(_quota(kind, name, seconds, zip(counted.sent, counted.most, strict=True), spared))
+        for host, timelines in hosts.items():
+            for seconds, most in rules[host].quotas:
+                sent = ((moment, most) for timeline in timelines for moment in timeline.sent)
+                found.append(_quota("host quota", host, seconds, sent))
         return sorted(found, key=lambda scope: (-scope.violations, scope.kind, scope.name))
 
-    def _number(self, origin: str) -> int:
+    def _count(self, kind: str, name: str, sent: float, quotas: Quotas) -> None:
+        for seconds, most in quotas:
+            self._counted.setdefault((kind, name, seconds), _Counted()).add(sent, most)
+
+    def _origin_number(self, origin: str) -> int:
         return self._origins.setdefault(origin, len(self._origins))
 
-    def _scope(self, kind: str, name: str, trails: Iterable[_Timeline], floor: Floor = (0.0, "")) -> ScopeResult:
-        rows = sorted(row for trail in trails for row in trail)
+    def _gaps(
+        self, kind: str, name: str, timelines: Iterable[_Timeline], rules: HostRules = HostRules()
+    ) -> ScopeResult:
+        rows = sorted(row for timeline in timelines for row in timeline)
         origins = list(self._origins)
         tightest: tuple[float, float, str] | None = None
         violations, free_from = 0, rows[0][1]
-        for sent, ended, told, number in rows[1:]:
-            required, origin = max((told, origins[number]), floor, key=lambda each: each[0])
+        for sent, ended, logged, number in rows[1:]:
+            required, origin = (rules.gap, rules.origin) if rules.gap > logged else (logged, origins[number])
             gap = sent - free_from
             violations += gap < required - TOLERANCE
             if tightest is None or gap - required < tightest[0] - tightest[1]:
@@ -126,6 +169,32 @@ class AuditVerifier:
             required=required_,
             origin=origin_,
         )
+
+
+def _quota(
+    kind: str, name: str, seconds: float, counted: Iterable[tuple[float, float]], spared: float = 0.0
+) -> ScopeResult:
+    """How a quota was kept. `counted`: when each request was sent, and the most that its window could have by then.
+    `spared`: seconds from the start of a window whose requests are not held against it."""
+    rows = sorted(counted)
+    in_window: Counter[int] = Counter()
+    violations, fullest, allowed = 0, 0, rows[0][1]
+    for sent, most in rows:
+        number, into = divmod(sent + TOLERANCE, seconds)
+        if into < spared:
+            continue
+        in_window[int(number)] += 1
+        so_far = in_window[int(number)]
+        violations += so_far > most
+        if so_far - most > fullest - allowed:
+            fullest, allowed = so_far, most
+    return ScopeResult(
+        kind=kind,
+        name=name,
+        requests=len(rows),
+        violations=violations,
+        origin=f"{allowed:g} in each {seconds:g} s (UTC), {fullest} in the fullest",
+    )
 
 
 @frozen(kw_only=True)

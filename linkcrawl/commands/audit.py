@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 
-from linkcrawl.audit.verify import AuditVerifier, Floor, ScopeResult, Unreadable, read_lines
+from linkcrawl.audit.verify import AuditVerifier, HostRules, ScopeResult, Unreadable, read_lines
 from linkcrawl.cli.errors import one_line
 from linkcrawl.cli.terminal import columns, tell
 from linkcrawl.config import Config
@@ -36,7 +36,7 @@ class Command(ScrapyCommand):
         return "[FILE...] [--rules] [--format table|json]"
 
     def short_desc(self) -> str:
-        return "Prove from the audit log that every gap between requests was kept"
+        return "Prove from the audit log that every gap between requests and every quota was kept"
 
     def long_desc(self) -> str:
         return "FILE is an audit log, LINKCRAWL_AUDIT by default; those of several workers are judged as one."
@@ -44,7 +44,9 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "--rules", action="store_true", help="hold every gap against the settings and policies of now, too"
+            "--rules",
+            action="store_true",
+            help="hold hosts' gaps and requests against the settings and policies of now, too",
         )
         parser.add_argument("--format", choices=["table", "json"], default="table")
 
@@ -58,7 +60,7 @@ class Command(ScrapyCommand):
 
 def _proof(config: Config, files: list[Path], rules: bool) -> AuditVerifier:
     """Raises ConfigError for a file that can't be read, or is no audit log."""
-    proof = AuditVerifier(_floor(config)) if rules else AuditVerifier()
+    proof = AuditVerifier(_rules(config)) if rules else AuditVerifier()
     unreadable = 0
     try:
         for line in read_lines(files):
@@ -85,17 +87,18 @@ def _files(args: list[str], config: Config) -> list[Path]:
     return [config.audit]
 
 
-def _floor(config: Config) -> Callable[[str], Floor]:
+def _rules(config: Config) -> Callable[[str], HostRules]:
     """What a host has to keep at least, by DOWNLOAD_DELAY and the policy file."""
     policies = policies_of(config)
 
-    def floor(host: str) -> Floor:
+    def rules(host: str) -> HostRules:
         applied = policies.of_host(host)
+        quotas = tuple(quota.row for quota in applied.quotas)
         if applied.floor is None:
-            return config.delay, "DOWNLOAD_DELAY"
-        return applied.floor, f"policy {applied.floor_from}"
+            return HostRules(gap=config.delay, origin="DOWNLOAD_DELAY", quotas=quotas)
+        return HostRules(gap=applied.floor, origin=f"policy {applied.floor_from}", quotas=quotas)
 
-    return floor
+    return rules
 
 
 def _table(scopes: list[ScopeResult]) -> str:

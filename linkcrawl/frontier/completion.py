@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 from scrapy.http import Request
 
-from linkcrawl.audit.log import AuditEntry
+from linkcrawl.audit.log import AuditEntry, AuditLimit, Quotas
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
@@ -22,6 +23,7 @@ from linkcrawl.politeness.outage import UNSENT
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.hints import REFUSED
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
+from linkcrawl.politeness.policy.limits import Quota
 from linkcrawl.session import Session
 from linkcrawl.text import span
 
@@ -158,9 +160,10 @@ class CompletionHandler:
             gate.name,
             required.seconds,
             required.origin,
-            context.spaced_by,
+            tuple(AuditLimit(limit.name, limit.delay, _rows(limit.quotas)) for limit in context.spaced_by),
             request.method,
             outcome.status or 0,
+            _rows(context.quotas),
         )
         self._session.audit.add(line)
 
@@ -202,3 +205,7 @@ class CompletionHandler:
             session.store.withdraw, links, since - 1.0, "host_blocked", error, session.now()
         )
         logger.warning("%d records of %s taken back", count, gate)
+
+
+def _rows(quotas: Iterable[Quota]) -> Quotas:
+    return tuple(quota.row for quota in quotas)

@@ -17,6 +17,7 @@ from linkcrawl.frontier.gates.workbench import Gate, Lane
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.transport import CONTEXT, Transport
 from linkcrawl.politeness.pacing.state import Delay
+from linkcrawl.politeness.policy.limits import Quota, SharedLimit
 from linkcrawl.politeness.policy.rules import Applied
 from linkcrawl.politeness.robots.fetch import Fetching
 from linkcrawl.urls import Target
@@ -34,7 +35,7 @@ class RequestContext(Transport):
     While it waits: `robots_asked_at`, when the robots.txt was read that it has waited for (Unix seconds).
 
     Handed out: `gate`; `required`, the gap that it keeps to the gate's request before; `handed_out_at` (Unix seconds);
-    `cleared`: robots.txt allows it; `spaced_by`: name and delay in seconds of the shared limits that it starts;
+    `cleared`: robots.txt allows it; `quotas`: of its gate; `spaced_by`: the shared limits that it starts;
     `denial`: why it was dropped unsent.
     """
 
@@ -49,7 +50,8 @@ class RequestContext(Transport):
     required: Delay | None = None
     handed_out_at: float = 0.0
     cleared: bool = False
-    spaced_by: tuple[tuple[str, float], ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    spaced_by: tuple[SharedLimit, ...] = ()
     denial: Denial | None = None
 
 

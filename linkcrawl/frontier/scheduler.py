@@ -248,6 +248,7 @@ class Scheduler(BaseScheduler):
         self._in_flight.add(request, gate)
         context = context_of(request)
         context.gate, context.required = gate.name, self._keeper.required(gate.name)
+        context.quotas = self._keeper.pacing_limits(gate.name).quotas
         context.handed_out_at, context.cleared = now, True
         self._keeper.handed_out(gate.name)
         self._ownership.handed_out(gate.name, request)

@@ -55,7 +55,7 @@ class SharedLimits:
         for limit in limits:
             self._keeper.limit_started(limit.name)
             self._bench.set_limit(limit.name, limit.delay, self._keeper.limit_opens(limit))
-        context.spaced_by = tuple((limit.name, limit.delay) for limit in limits)
+        context.spaced_by = limits
         context.on_sent = lambda: self._sent(request)
 
     def refund(self, task: Task) -> None:
@@ -64,7 +64,7 @@ class SharedLimits:
 
     def _sent(self, request: Request) -> None:
         """What the limits space has begun: what comes next counts from now, however late a busy machine has sent it."""
-        names = tuple(name for name, _ in context_of(request).spaced_by)
+        names = tuple(limit.name for limit in context_of(request).spaced_by)
         self._bench.commit(names, self._session.now())
         for name in names:
             self._keeper.limit_started(name, counts=False)

@@ -181,7 +181,13 @@ class TargetAssessment:
             ],
             "policies": [{"name": rule.name, "says": contribution(rule)} for rule in self.applied.rules],
             "limits": [
-                {"name": limit.name, "delay": limit.delay, "policy": limit.rule} for limit in self.applied.limits
+                {
+                    "name": limit.name,
+                    "delay": limit.delay,
+                    "quotas": {quota.window.key: quota.most for quota in limit.quotas},
+                    "policy": limit.rule,
+                }
+                for limit in self.applied.limits
             ],
             "robots": {"authority": self._target.authority, "access": self._robots.access, "says": self.robots_says},
         }

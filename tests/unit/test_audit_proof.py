@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkcrawl.audit.log import AuditEntry, AuditLog, read_line
-from linkcrawl.audit.verify import TOLERANCE, AuditVerifier, ScopeResult, Unreadable, read_lines
+from linkcrawl.audit.log import AuditEntry, AuditLimit, AuditLog, read_line
+from linkcrawl.audit.verify import (
+    LET_GO_BEFORE,
+    TOLERANCE,
+    AuditVerifier,
+    HostRules,
+    ScopeResult,
+    Unreadable,
+    read_lines,
+)
 
 
 def line(
@@ -24,7 +32,7 @@ def line(
 
 
 def proved(*lines: AuditEntry, **floors: float) -> dict[tuple[str, str], ScopeResult]:
-    proof = AuditVerifier(lambda host: (floors.get(host, 0.0), "floor"))
+    proof = AuditVerifier(lambda host: HostRules(gap=floors.get(host, 0.0), origin="floor"))
     for each in lines:
         proof.add(each)
     return {(scope.kind, scope.name): scope for scope in proof.scopes()}
@@ -34,7 +42,7 @@ def proved(*lines: AuditEntry, **floors: float) -> dict[tuple[str, str], ScopeRe
 QUARTERS = st.integers(0, 80).map(lambda number: number / 4)
 LINES = st.builds(
     lambda sent, took, host, gate, required, limit, delay: line(
-        sent, sent + took, host, gate, required, limits=((limit, delay),) if limit else ()
+        sent, sent + took, host, gate, required, limits=(AuditLimit(limit, delay),) if limit else ()
     ),
     QUARTERS,
     st.integers(1, 12).map(lambda number: number / 4),
@@ -62,8 +70,8 @@ def by_brute_force(lines: list[AuditEntry]) -> dict[tuple[str, str], bool]:
         scopes["host", each.host].append((each.sent, each.ended, each.required))
         if any(other.gate == each.gate and other.host != each.gate for other in lines):
             scopes["gate", each.gate].append((each.sent, each.ended, each.required))
-        for name, delay in each.limits:
-            scopes["limit", name].append((each.sent, each.sent, delay))
+        for limit in each.limits:
+            scopes["limit", limit.name].append((each.sent, each.sent, limit.delay))
     return {
         key: any(
             second[0] - first[1] < second[2]
@@ -107,7 +115,7 @@ def test_a_host_is_judged_over_all_its_gates_and_workers() -> None:
 
 
 def test_limits_run_from_start_to_start() -> None:
-    limit = (("collection x", 2.0),)
+    limit = (AuditLimit("collection x", 2.0),)
     fine = proved(line(0, 5, "a", "a", limits=limit), line(2, 3, "b", "b", limits=limit))
     close = proved(line(0, 5, "a", "a", limits=limit), line(1.9, 3, "b", "b", limits=limit))
     assert fine["limit", "collection x"].violations == 0
@@ -122,6 +130,63 @@ def test_a_floor_from_elsewhere_is_held_against_the_log() -> None:
     assert (found.violations, found.required, found.origin) == (1, 1.0, "floor")
 
 
+HOUR = 3600.0
+MINUTES = st.integers(0, 60 * 6).map(lambda number: number * 60.0 + 30.0)
+
+
+@given(st.lists(st.tuples(MINUTES, st.integers(1, 4)), max_size=30), st.randoms(use_true_random=False))
+def test_a_quota_is_counted_in_windows_of_the_day(requests: list[tuple[float, int]], random: object) -> None:
+    """Each request may be at most the `most`th of its hour; hours are those of a clock on the wall (UTC)."""
+    lines = [line(sent, sent + 1, required=0.0, quotas=((HOUR, most),)) for sent, most in requests]
+    random.shuffle(lines)  # type: ignore[attr-defined]
+    requests.sort()
+    expected = sum(
+        sum(other // HOUR == sent // HOUR for other, _ in requests[: index + 1]) > most
+        for index, (sent, most) in enumerate(requests)
+    )
+    found = proved(*lines)
+    assert sum(scope.violations for (kind, _), scope in found.items() if kind == "gate quota") == expected
+    assert (("gate quota", "a") in found) == bool(requests)
+
+
+def test_a_full_quota_says_how_full_it_was() -> None:
+    times = [HOUR * hour + 60 * number for hour in (1, 2) for number in (1, 2, 3)]
+    lines = [line(at, at, quotas=((HOUR, 3),)) for at in times]
+    assert proved(*lines)["gate quota", "a"] == ScopeResult(
+        kind="gate quota", name="a", requests=6, violations=0, origin="3 in each 3600 s (UTC), 3 in the fullest"
+    )
+    assert proved(*lines, line(HOUR * 1.5, HOUR * 1.5, quotas=((HOUR, 3),)))["gate quota", "a"].violations == 1
+
+
+def test_what_was_let_go_in_one_window_may_be_sent_in_the_next() -> None:
+    limit = AuditLimit("collection x", 0.0, ((HOUR, 1),))
+    times = [HOUR + at for at in (0.5, 1.5, LET_GO_BEFORE + 1)]
+    early = [line(at, at, str(at), str(at), limits=(limit,)) for at in times]
+    assert proved(*early)["limit quota", "collection x"].violations == 0
+    late = line(HOUR + LET_GO_BEFORE + 2, HOUR + LET_GO_BEFORE + 2, limits=(limit,))
+    assert proved(*early, late)["limit quota", "collection x"].violations == 1
+    assert proved(*(line(at, at, quotas=((HOUR, 1),)) for at in times))["gate quota", "a"].violations == 2
+
+
+def test_the_quota_of_a_limit_is_counted_over_its_gates_and_apart_from_a_gate_of_its_name() -> None:
+    def start(at: float, gate: str) -> AuditEntry:
+        limit = AuditLimit("policy g", 0.0, ((HOUR, 2),))
+        return line(at, at, "h", gate, required=0.0, limits=(limit,), quotas=((HOUR, 3),))
+
+    found = proved(start(60, "policy g"), start(70, "policy g"), start(80, "other"))
+    assert found["limit quota", "policy g"].violations == 1
+    assert found["gate quota", "policy g"].violations == 0
+
+
+def test_quotas_of_now_are_held_against_hosts() -> None:
+    proof = AuditVerifier(lambda host: HostRules(quotas=((HOUR, 1),)))
+    for at in (60.0, 70.0, HOUR + 60.0):
+        proof.add(line(at, at))
+    (found,) = [scope for scope in proof.scopes() if scope.kind == "host quota"]
+    assert (found.requests, found.violations) == (3, 1)
+
+
+QUOTAS = st.lists(st.tuples(st.sampled_from([3600.0, 86400.0]), st.integers(1, 10**6)), max_size=2).map(tuple)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
 
@@ -134,9 +199,10 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
         TEXTS,
         st.integers(0, 10**6).map(float),
         TEXTS,
-        st.lists(st.tuples(TEXTS, st.integers(0, 1000).map(float)), max_size=3).map(tuple),
+        st.lists(st.builds(AuditLimit, TEXTS, st.integers(0, 1000).map(float), QUOTAS), max_size=3).map(tuple),
         st.sampled_from(["HEAD", "GET"]),
         st.integers(0, 999),
+        QUOTAS,
     )
 )
 def test_a_line_is_read_as_it_was_written(written: AuditEntry) -> None:
@@ -169,6 +235,12 @@ NO_LINES = [
     '[1,1,"a","a",1,"o",[["x"]],"HEAD",200]',
     '[1,1,"a","a",1,"o",[["x","y"]],"HEAD",200]',
     '[1,1,null,"a",1,"o",[],"HEAD",200]',
+    '[1,1,"a","a",1,"o",[],"HEAD",200,5]',
+    '[1,1,"a","a",1,"o",[],"HEAD",200,[[3600]]]',
+    '[1,1,"a","a",1,"o",[],"HEAD",200,[[0,5]]]',
+    '[1,1,"a","a",1,"o",[],"HEAD",200,[],[]]',
+    '[1,1,"a","a",1,"o",[["x",1,[["hour",5]]]],"HEAD",200]',
+    "[1,1" + "0" * 400 + ',"a","a",1,"o",[],"HEAD",200]',
     '[1,NaN,"a","a",1,"o",[],"HEAD",200]',
     '[1,2,"half' + AuditEntry(1, 2, "a", "a", 1, "o", (), "HEAD", 200).text(),
     "\0" * 100 + AuditEntry(1, 2, "a", "a", 1, "o", (), "HEAD", 200).text(),

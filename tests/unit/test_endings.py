@@ -14,6 +14,7 @@ from attrs import define
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
+from linkcrawl.audit.log import AuditLimit
 from linkcrawl.audit.verify import read_lines
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier import completion as ending
@@ -25,6 +26,7 @@ from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness.outage import SILENT_GATES
+from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, link, record
@@ -93,11 +95,14 @@ def links_of(desk: Desk, count: int) -> list[DueLink]:
 
 def test_every_end_leaves_a_line_of_the_audit(opened: Callable[..., Desk], tmp_path: Path) -> None:
     desk = opened()
-    desk.end(answer(204), spaced_by=(("collection c", 2.0),))
+    limit = SharedLimit(name="collection c", delay=2.0, quotas=(Quota(window=DAYS, most=5),), rule="r")
+    desk.end(answer(204), spaced_by=(limit,), quotas=(Quota(window=DAYS, most=9),))
     desk.end(silence())
     one, two = read_lines([tmp_path / "audit.jsonl"])
     assert (one.host, one.gate, one.required, one.origin, one.status) == (HOST, HOST, 1.0, "DOWNLOAD_DELAY", 204)
-    assert (one.limits, two.limits, two.status) == ((("collection c", 2.0),), (), 0)
+    assert one.limits == (AuditLimit("collection c", 2.0, ((86400.0, 5),)),)
+    assert one.quotas == ((86400.0, 9),)
+    assert (two.limits, two.quotas, two.status) == ((), (), 0)
 
 
 @pytest.mark.parametrize("failure", sorted(NEVER_LEFT))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.audit.log import AuditEntry
-from linkcrawl.audit.verify import AuditVerifier, Floor
+from linkcrawl.audit.log import AuditEntry, AuditLimit, Quotas
+from linkcrawl.audit.verify import AuditVerifier, HostRules
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
@@ -24,6 +25,7 @@ from linkcrawl.frontier.shared_limits import SharedLimits
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.policy.limits import WINDOWS, Quota
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.session import Arguments
@@ -86,7 +88,7 @@ class Simulation:
     silences: list[tuple[str, float, float]] = field(factory=list)
 
     def run(self, links: list[DueLink], outcomes: list[tuple[str, float]]) -> None:
-        at, flying = self.at, cast(list[tuple[float, int, Gate[Task], DueLink, float, float, Outcome]], [])
+        at, flying = self.at, cast(list[tuple[float, int, Gate[Task], DueLink, AuditEntry, Outcome]], [])
         read_robots_of(at.robots, "b.two.org", "User-agent: *\nCrawl-delay: 3\n", T0)
         keeper = Gatekeeper(at)
         for host, address in ADDRESSES.items():
@@ -109,30 +111,39 @@ class Simulation:
                 kind, took = outcomes[count % len(outcomes)]
                 count += 1
                 end = at.now() + took
-                required = keeper.required(gate.name).seconds
+                line = self._line(keeper, gate, link)
                 for limit in at.policies.of_link(link.host, link.collections).limits:
                     keeper.limit_started(limit.name)
-                heapq.heappush(flying, (end, count, gate, link, at.now(), required, outcome(kind, end, took)))
+                    self.bench.set_limit(limit.name, limit.delay, keeper.limit_opens(limit))
+                heapq.heappush(flying, (end, count, gate, link, line, outcome(kind, end, took)))
             wake = self.bench.next_wake() if len(flying) < self.permits else None
             if not flying and (wake is None or wake == math.inf):
                 return
             if not flying or (wake is not None and wake < flying[0][0]):
                 at.now.at = max(at.now(), cast(float, wake))
                 continue
-            end, _, gate, link, sent, required, came = heapq.heappop(flying)
+            end, _, gate, link, line, came = heapq.heappop(flying)
             at.now.at = max(at.now(), end)
-            self._note(gate, link, sent, required, came)
+            self._note(line, came)
             self.bench.release(gate, keeper.completed(gate, link.host, came, 1.0).wake)
 
-    def _note(self, gate: Gate[Task], link: DueLink, sent: float, required: float, came: Outcome) -> None:
-        limits = tuple(
-            (limit.name, limit.delay) for limit in self.at.policies.of_link(link.host, link.collections).limits
-        )
-        line = AuditEntry(sent, self.at.now(), link.host, gate.name, required, "gate", limits, "HEAD", came.status or 0)
+    def _line(self, keeper: Gatekeeper, gate: Gate[Task], link: DueLink) -> AuditEntry:
+        """What the audit says of a request that goes now; its end and status are still to come."""
+        applied, now = self.at.policies.of_link(link.host, link.collections), self.at.now()
+        required, quotas = keeper.required(gate.name), keeper.pacing_limits(gate.name).quotas
+        limits = tuple(AuditLimit(limit.name, limit.delay, rows(limit.quotas)) for limit in applied.limits)
+        return AuditEntry(now, now, link.host, gate.name, required.seconds, "gate", limits, "HEAD", 0, rows(quotas))
+
+    def _note(self, line: AuditEntry, came: Outcome) -> None:
+        line = evolve(line, ended=self.at.now(), status=came.status or 0)
         self.lines.append(line)
         asked = came.headers.get("retry-after")
         if asked is not None:
-            self.silences.append((gate.name, self.at.now(), self.at.now() + float(asked)))
+            self.silences.append((line.gate, self.at.now(), self.at.now() + float(asked)))
+
+
+def rows(quotas: Iterable[Quota]) -> Quotas:
+    return tuple(quota.row for quota in quotas)
 
 
 def outcome(kind: str, end: float, took: float) -> Outcome:
@@ -167,8 +178,8 @@ def links_of(drawn: list[tuple[str, bool]]) -> list[DueLink]:
     ]
 
 
-def floor(host: str) -> Floor:
-    return FLOORS.get(host, 1.0), "the test"
+def rules(host: str) -> HostRules:
+    return HostRules(gap=FLOORS.get(host, 1.0), origin="the test")
 
 
 @settings(max_examples=150, deadline=None)
@@ -178,13 +189,55 @@ def test_no_gap_is_ever_too_short(
 ) -> None:
     simulation = Simulation(permits=permits)
     simulation.run(links_of(drawn), outcomes)
-    proof = AuditVerifier(floor)
+    proof = AuditVerifier(rules)
     for line in simulation.lines:
         proof.add(line)
     assert [scope for scope in proof.scopes() if scope.violations] == []
     for gate, since, until in simulation.silences:
         early = [line for line in simulation.lines if line.gate == gate and since < line.sent < until]
         assert early == [], "Retry-After"
+
+
+#: Few requests of the group and few checks of the collection in each window, the shorter the fewer.
+QUOTAS = RULES + "".join(
+    f"""
+[[policy]]
+name = "{window.key} of the group"
+hosts = ["*.group.org"]
+{window.key} = {2 + 2 * number}
+
+[[policy]]
+name = "{window.key} of the collection"
+collections = ["north"]
+{window.key} = {3 + 2 * number}
+"""
+    for number, window in enumerate(WINDOWS)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LINKS, st.lists(st.tuples(st.just("200"), st.sampled_from([0.01, 4.0])), min_size=1, max_size=5))
+def test_no_quota_is_ever_exceeded_and_every_link_is_asked_in_time(
+    drawn: list[tuple[str, bool]], outcomes: list[tuple[str, float]]
+) -> None:
+    simulation = Simulation(permits=100, at=Surroundings(policies=policies(QUOTAS)))
+    simulation.run(links_of(drawn), outcomes)
+    assert len(simulation.lines) == len(drawn)
+    proof = AuditVerifier(rules)
+    for line in simulation.lines:
+        proof.add(line)
+    scopes = proof.scopes()
+    for number, window in enumerate(WINDOWS):
+        checks = Counter(window.number(line.sent) for line in simulation.lines if line.limits)
+        assert max(checks.values(), default=0) <= 3 + 2 * number
+    assert [scope for scope in scopes if scope.violations] == []
+    counted = {(scope.kind, scope.name): scope.requests for scope in scopes if "quota" in scope.kind}
+    group, north = sum("group" in host for host, _ in drawn), sum(is_north for _, is_north in drawn)
+    assert counted == {
+        name: number
+        for name, number in {("gate quota", "policy group"): group, ("limit quota", "collection north"): north}.items()
+        if number
+    }
 
 
 @settings(max_examples=60, deadline=None)

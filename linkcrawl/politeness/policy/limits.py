@@ -6,7 +6,7 @@ audit take every window that stands there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
@@ -70,6 +70,11 @@ class Quota:
         """When the counted window ends (Unix seconds) where it is full; 0 where it isn't."""
         number, requests = counts.get(self.window.name, (-1, 0))
         return self.window.end(number) if requests >= self.most else 0.0
+
+    @property
+    def row(self) -> tuple[float, int]:
+        """The quota in the audit: seconds of a window, and the most requests in one."""
+        return self.window.seconds, self.most
 
     @property
     def origin(self) -> str:
@@ -141,8 +146,3 @@ def stricter(one: SharedLimit, other: SharedLimit) -> SharedLimit:
     slower = max(one, other, key=lambda limit: limit.delay)
     quotas = strictest_quotas((*one.quotas, *other.quotas))
     return SharedLimit(name=one.name, delay=slower.delay, quotas=quotas, rule=slower.rule)
-
-
-def rows(quotas: Sequence[Quota]) -> tuple[tuple[float, int], ...]:
-    """The quotas for an audit line: the length of a window in seconds, and the most requests in one."""
-    return tuple((quota.window.seconds, quota.most) for quota in quotas)
