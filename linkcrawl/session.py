@@ -127,7 +127,9 @@ class Session:
         store = open_store(config.store)
         alone = config.frontier == LOCAL
         store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
-        hosts = HostStateCache(store.hosts() if alone else ())  # a worker learns of hosts with their gates
+        hosts = HostStateCache(
+            store.hosts() if alone else (), now=clock.now
+        )  # a worker learns of hosts with their gates
         return cls(
             config=config,
             arguments=arguments,

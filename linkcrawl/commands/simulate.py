@@ -120,7 +120,11 @@ class Command(ScrapyCommand):
             work = of_sources(args)
         else:
             with closing(open_existing(config.store)) as store:
-                work, book, orders = of_store(store, policies, now), HostStateCache(store.hosts()), store.orders()
+                work, book, orders = (
+                    of_store(store, policies, now),
+                    HostStateCache(store.hosts(), now=lambda: now),
+                    store.orders(),
+                )
         return outcome(work, config, policies, book, now, orders=orders, seconds=seconds)
 
 

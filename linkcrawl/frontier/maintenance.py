@@ -27,6 +27,8 @@ WATCH = 2.0
 REMEMBER = 2
 #: Seconds between two thinnings of the history in a continuous crawl.
 THIN = 86400.0
+#: Seconds by which a moment may be ahead of our clock without a word: machines differ by so much.
+FUTURE = 60.0
 #: A time by which every link is due.
 EVER = 1e12
 #: Hosts whose recheck_cycles are worked out, and told of one by one.
@@ -69,9 +71,30 @@ class MaintenanceLoop:
 
     async def start(self) -> None:
         """The orders that stand, before anything is handed out; then a look every few seconds."""
-        self._keeper.take_orders(await self._session.worker.call(self._session.store.orders))
+        session = self._session
+        self._tell_of_the_future()
+        now = session.now()
+        links, latest = await session.worker.call(session.store.recall_future, now + FUTURE, now)
+        if links:
+            logger.warning(
+                "%d links were last checked at a time to come (up to %s ahead): a clock was wrong, or this machine's "
+                "is. They are due now",
+                links,
+                span(latest - now),
+            )
+        self._keeper.take_orders(await session.worker.call(session.store.orders))
         await self.warn_unmeetable_rechecks()
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def _tell_of_the_future(self) -> None:
+        ahead = self._session.hosts.take_ahead()
+        if ahead and max(ahead.values()) > FUTURE:
+            logger.warning(
+                "What is remembered of %d hosts is of a time to come (up to %s ahead): a clock was wrong, or this "
+                "machine's is. It counts as of now; orders stand as they are",
+                len(ahead),
+                span(max(ahead.values())),
+            )
 
     async def warn_unmeetable_rechecks(self) -> None:
         """Say which hosts have more links than the recheck plan leaves time for. It is asked at the start and when
@@ -125,6 +148,7 @@ class MaintenanceLoop:
             count += 1
             try:
                 self._check_clock()
+                self._tell_of_the_future()
                 self._read_policies()
                 await self._take_orders()
                 self._postponed.review()

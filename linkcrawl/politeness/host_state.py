@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import HostMemory
+from linkcrawl.politeness.future import not_of_the_future
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 
@@ -18,10 +19,14 @@ HEAD_MEMORY = 30 * 86400.0
 class HostStateCache:
     """Host memories by host key, and which of them have changed since they were last stored."""
 
-    def __init__(self, memories: Iterable[HostMemory] = ()):
-        self._memories = {memory.host: memory for memory in memories}
+    def __init__(self, memories: Iterable[HostMemory] = (), *, now: Callable[[], float] | None = None):
+        """`now`: Unix seconds; what the store remembers of a later time counts as of then. None: as it is."""
+        self._now = now
+        self._ahead: dict[str, float] = {}
+        self._memories: dict[str, HostMemory] = {}
         self._changed: set[str] = set()
         self._asked: dict[str, float] = {}  # apart from Paces, which are made anew whenever something in them changes
+        self.load(memories)
 
     def get(self, host: str) -> HostMemory:
         """What is known of a host; an empty memory where nothing is."""
@@ -39,10 +44,20 @@ class HostStateCache:
 
     def load(self, memories: Iterable[HostMemory]) -> None:
         """Take in what the store remembers, in place of what is known here."""
-        for memory in memories:
+        now = None if self._now is None else self._now()
+        for known in memories:
+            memory, ahead = (known, 0.0) if now is None else not_of_the_future(known, now)
             self._memories[memory.host] = memory
             self._changed.discard(memory.host)
             self._asked.pop(memory.host, None)
+            if ahead:
+                self._ahead[memory.host] = ahead
+                self._changed.add(memory.host)
+
+    def take_ahead(self) -> dict[str, float]:
+        """Of the hosts loaded since the last call those whose memory was of a time to come, and by how many seconds."""
+        ahead, self._ahead = self._ahead, {}
+        return ahead
 
     def take_changed(self) -> list[HostMemory]:
         """The memories changed since the last call, ready for the store."""

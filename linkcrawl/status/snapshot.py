@@ -35,12 +35,12 @@ class StoreSnapshot:
     @classmethod
     def of(cls, store: Store, config: Config, policies: Policies, moment: float) -> StoreSnapshot:
         """How things stand at a moment. Raises StoreLost."""
-        memories = list(store.hosts())
+        hosts = HostStateCache(store.hosts(), now=lambda: moment)
         return cls(
             config=config,
             policies=policies,
-            hosts=HostStateCache(memories),
-            robots=restored(memories, token=config.product, ttl=config.robots_ttl),
+            hosts=hosts,
+            robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
             orders=store.orders(),
             due={line.host: line.due for line in store.backlog(moment) if line.host},
             started_at=moment,

@@ -240,12 +240,19 @@ class Store(Protocol):
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         """Store the records and move their links on, all or nothing. A record whose (link, checked_at) is
-        stored already is not stored again; one older than the link's last joins the history and moves nothing.
+        stored already is not stored again; one older than the link's last joins the history and moves nothing, unless
+        its check was begun on that last one (`Finished.of`): then the last one's clock was ahead, and it and all others
+        of a later time get a time just before the new one's.
         LookupError for a link that isn't in the store.
 
         Where several workers share a store, one that was stopped between its last look at its lease and this call may
         come late: of checks that were begun on the same latest record of a link (`Finished.of`) only the first is
         stored. Gives the links whose record was refused so."""
+
+    def recall_future(self, after: float, now: float) -> tuple[int, float]:
+        """Links whose last check was made after the moment `after`, by a clock that was ahead, become due `now`: how
+        many, and when the latest of these checks was made (0.0 for none). Their next check counts as later than those,
+        whatever the time: `finish` sets theirs to just before it."""
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
         """All that is remembered of hosts, or of those named, by host, streamed as `records` is."""

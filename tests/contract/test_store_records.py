@@ -66,6 +66,30 @@ def test_a_clock_that_was_put_back_does_not_keep_a_link_due(store: Store) -> Non
     assert (found.next_check_at, found.last_checked_at, found.last_category) == (100.0, 20.0, Category.OK)
 
 
+def test_records_of_a_clock_that_was_ahead_count_as_before_the_next(store: Store) -> None:
+    store.add([entry(1)])
+    for at in (10.0, 5000.0, 6000.0):
+        store.finish([own_check(link(store, 1), at, at + 100)])
+    last = own_check(link(store, 1), 20.0, 100.0, **BROKEN)
+    store.finish([last])
+    store.finish([last])
+    assert [at for _, at in history(store, history=True)] == [10.0, 19.998, 19.999, 20.0]
+    assert store.latest(key(1)) == last.record
+    assert [record.checked_at for record in store.records()] == [20.0]
+
+
+def test_links_checked_at_a_time_to_come_are_recalled(store: Store) -> None:
+    store.add([entry(n) for n in range(4)])
+    ahead, due, past, never = (link(store, n) for n in range(4))
+    store.finish([check(ahead, 5000.0, 9000.0), check(due, 6000.0, 50.0), check(past, 10.0, 9000.0)])
+    assert store.recall_future(160.0, 100.0) == (2, 6000.0)
+    assert [link(store, n).next_check_at for n in range(4)] == [100.0, 50.0, 9000.0, never.next_check_at]
+    assert link(store, 0).last_checked_at == 5000.0
+    store.finish([own_check(link(store, n), 110.0, 900.0) for n in (0, 1)])
+    assert store.recall_future(160.0, 120.0) == (0, 0.0)
+    assert link(store, 0).next_check_at == 900.0
+
+
 def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:
     store.add([entry(1)])
     good = check(link(store, 1), 10.0)

@@ -18,7 +18,7 @@ from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
 from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, shown, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
-from linkcrawl.stores.mongo.writing import Writer, prune
+from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
 
 #: Seconds for what reads all records, instead of the URL's `socketTimeoutMS`.
@@ -148,6 +148,11 @@ class MongoStore:
                 later, {"_id": 0, "next_check_at": 1}, sort=[("next_check_at", 1)], hint="by_due_time"
             )
         return None if found is None else moment_of(found["next_check_at"])
+
+    def recall_future(self, after: float, now: float) -> tuple[int, float]:
+        with faults(self._where):
+            self._check_claim()
+            return recall_future(self._database["links"], after, now)
 
     def revision(self) -> int:
         with faults(self._where):

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from bson import encode
+from bson.datetime_ms import DatetimeMS
 from pymongo import DeleteMany, ReplaceOne, ReturnDocument, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -27,7 +28,9 @@ from linkcrawl.stores.mongo.documents import (
     date,
     first_from,
     host_document,
+    last_until,
     mention,
+    moment_of,
     moved,
     new_link,
     order_document,
@@ -233,7 +236,20 @@ class Writer:
         moves = [_move(item) for item in items if item["record"]["_id"] not in overtaken]
         if moves:
             self._links.bulk_write(moves, ordered=False)
+        for item in items:
+            record = item["record"]
+            if item["before"] is not None and item["before"] > record["checked_at"]:
+                self._put_before(record["link"], record["checked_at"])
         return AddCounts()
+
+    def _put_before(self, link: Any, moment: DatetimeMS) -> None:
+        """Give the link's records of later times a time just before the moment, a millisecond apart, in their order."""
+        later = {"link": link, "checked_at": {"$gt": moment}}
+        found = list(self._records.find(later, {"_id": 1}, sort=[("checked_at", -1)]))
+        times = [(each["_id"], DatetimeMS(int(moment) - place)) for place, each in enumerate(found, 1)]
+        changes = [UpdateOne({"_id": name}, {"$set": {"checked_at": at}}) for name, at in times]
+        if changes:
+            self._records.bulk_write(changes, ordered=False)
 
     def _overtaken(self, items: list[Document], there: set[Any]) -> set[Any]:
         """Of records that were there already those of another check, which came first. Where that is still being
@@ -309,6 +325,19 @@ def prune(records: Collection[Document], since: float, until: float) -> int:
         before_last = [{"link": link["_id"], "checked_at": stretch | {"$lt": link["last"]}} for link in links]
         removed += records.bulk_write([DeleteMany(chosen) for chosen in before_last], ordered=False).deleted_count
     return removed
+
+
+def recall_future(links: Collection[Document], after: float, now: float) -> tuple[int, float]:
+    """See Store.recall_future."""
+    future = {"last.checked_at": {"$gt": last_until(after)}}
+    only = {"_id": 0, "last.checked_at": 1}
+    latest = links.find_one(future, only, sort=[("last.checked_at", -1)], hint="by_last_check")
+    if latest is None:
+        return 0, 0.0
+    count = links.count_documents(future, hint="by_last_check")
+    later = future | {"next_check_at": {"$gt": date(now)}}
+    links.update_many(later, {"$set": {"next_check_at": date(now)}}, hint="by_last_check")
+    return count, moment_of(latest["last"]["checked_at"])
 
 
 def _batch_id(kind: str, items: list[Document]) -> bytes:

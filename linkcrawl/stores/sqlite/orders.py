@@ -57,6 +57,26 @@ def withdraw(
     return count
 
 
+def recall_future(db: sqlite3.Connection, after: float, now: float) -> tuple[int, float]:
+    """See Store.recall_future. The index of records by time tells at once that there are none."""
+    of_the_future = "last_checked_at > :after AND id IN (SELECT link_id FROM records WHERE checked_at > :after)"
+    values = {"after": after, "now": now}
+    row = db.execute(f"SELECT count(*), max(last_checked_at) FROM links WHERE {of_the_future}", values).fetchone()
+    if row[0]:
+        db.execute(f"UPDATE links SET next_check_at = :now WHERE {of_the_future} AND next_check_at > :now", values)
+    return row[0], row[1] or 0.0
+
+
+def put_before(db: sqlite3.Connection, link_id: int | str, moment: float) -> None:
+    """Give the link's records of later times a time just before the moment, a millisecond apart, in their order."""
+    later = db.execute(
+        "SELECT id FROM records WHERE link_id = ? AND checked_at > ? ORDER BY checked_at DESC", (link_id, moment)
+    ).fetchall()
+    for place, row in enumerate(later, 1):
+        earlier = moment - place / 1000
+        db.execute("UPDATE OR IGNORE records SET checked_at = ? WHERE id = ?", (earlier, row[0]))
+
+
 def prune(db: sqlite3.Connection, since: float, until: float) -> int:
     """See Store.prune."""
     return db.execute(_PRUNE, {"since": since, "until": until}).rowcount

@@ -190,6 +190,10 @@ class SqliteStore:
         moment: float | None = row[0]
         return moment
 
+    def recall_future(self, after: float, now: float) -> tuple[int, float]:
+        with self._transaction() as db:
+            return orders.recall_future(db, after, now)
+
     def revision(self) -> int:
         with faults(self._path):
             return int(self._db.execute("PRAGMA data_version").fetchone()[0])
@@ -262,3 +266,5 @@ def _finish(db: sqlite3.Connection, check: Finished) -> None:
         before = None if check.of is None else check.of.last_checked_at
         moved = document | state_document(check.state) | {"record_id": added.lastrowid, "before": before}
         db.execute(_MOVE_LINK, moved)
+        if before is not None and before > record.checked_at:
+            orders.put_before(db, record.link_id, record.checked_at)

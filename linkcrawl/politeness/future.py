@@ -1,0 +1,75 @@
+"""PURE. Host memory of a time to come, which a crawl with a clock that was ahead has left: it counts as of now.
+
+Else a host would be left alone until that time, a day or twenty years, and look as if nothing were due there. Orders of
+people are not touched: theirs may well be for a time to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from linkcrawl.items import HostMemory
+from linkcrawl.politeness.pacing.delay import DAY, MAX_SILENCE
+from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row
+from linkcrawl.politeness.robots.cache import MAX_TTL
+
+
+def not_of_the_future(memory: HostMemory, now: float) -> tuple[HostMemory, float]:
+    """The memory (rows as the store has them) with nothing in it that happened after `now`, and by how many seconds it
+    was ahead. A wait that was asked for stays as long as it was."""
+    ahead = _ahead(memory, now)
+    if ahead <= 0:
+        return memory, 0.0
+    healed = evolve(
+        memory,
+        head_useless_since=_past(memory.head_useless_since, now),
+        last_end=_past(memory.last_end, now),
+        failing_since=_past(memory.failing_since, now),
+        pace=_pace(memory.pace, now),
+        robots={name: _robots(row, now) for name, row in memory.robots.items()},
+    )
+    return healed, ahead
+
+
+def _ahead(memory: HostMemory, now: float) -> float:
+    """How far the latest thing that happened is ahead; negative where all is past. A wait too long counts, too."""
+    pace, rows = memory.pace, memory.robots.values()
+    happened = [memory.last_end, memory.failing_since, memory.head_useless_since]
+    happened += [pace.get("last_end"), pace.get("asked_at"), pace.get("blocked_since")]
+    happened += [row["asked_at"] for row in rows] + [row["failing_since"] for row in rows]
+    waits = [pace.get("silent_until", 0.0) - MAX_SILENCE, *(row["expires_at"] - MAX_TTL for row in rows)]
+    latest: float = max((at for at in (*happened, *waits) if at is not None), default=now)
+    return latest - now
+
+
+def _past(at: float | None, now: float) -> float | None:
+    return at if at is None else min(at, now)
+
+
+def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
+    if not row or GATE in row:
+        return row
+    pace = pace_from_row(row)
+    ahead = max((pace.last_end or 0.0) - now, 0.0)
+    return evolve(
+        pace,
+        last_end=_past(pace.last_end, now),
+        asked_at=_past(pace.asked_at, now),
+        blocked_since=_past(pace.blocked_since, now),
+        silent_until=min(pace.silent_until - ahead, now + MAX_SILENCE),
+        recent=tuple((min(at, now), good, refused) for at, good, refused in pace.recent),
+        day=min(pace.day, int(now // DAY)),
+    ).to_row()
+
+
+def _robots(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
+    ahead = max(row["asked_at"] - now, 0.0)
+    return {
+        **row,
+        "asked_at": _past(row["asked_at"], now),
+        "failing_since": _past(row["failing_since"], now),
+        "expires_at": min(row["expires_at"] - ahead, now + MAX_TTL),
+    }

@@ -1,0 +1,115 @@
+"""Host memory that a crawl with a clock ahead has left shuts no host: it counts as of now, and people are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
+from linkcrawl.frontier.maintenance import MaintenanceLoop
+from linkcrawl.items import Act, HostMemory, Order
+from linkcrawl.politeness.future import not_of_the_future
+from linkcrawl.politeness.host_state import HostStateCache
+from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row
+from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.robots.cache import MAX_TTL
+from tests.unit.frontier_kit import T0, Clock, session
+
+DAY = 86400.0
+HOST = "a.example"
+
+
+def memory(ahead: float, **pace: Any) -> HostMemory:
+    """What a crawl remembers whose clock is ahead by so much, a second after an answer."""
+    at = T0 + ahead - 1
+    row = {"rules": "", "token": "linkcrawl", "asked_at": at, "expires_at": at + 3600, "note": "200"}
+    row |= {"failing_since": None, "failure": None, "tries": 0}
+    known = Pace(last_end=at, asked_at=at, day=int(at // DAY), sent=5, recent=((at, True, False),), **pace)
+    return HostMemory(
+        host=HOST,
+        last_end=at,
+        failing_since=at,
+        head_useless_since=at,
+        pace=known.to_row(),
+        robots={f"http://{HOST}": row},
+    )
+
+
+def test_what_is_past_stays_as_it_is() -> None:
+    known = memory(0, silent_until=T0 + 3600)
+    assert not_of_the_future(known, T0) == (known, 0.0)
+    empty = HostMemory(host=HOST)
+    assert not_of_the_future(empty, T0) == (empty, 0.0)
+
+
+@pytest.mark.parametrize("ahead", [5.0, DAY, 20 * 365 * DAY])
+def test_what_is_of_the_future_counts_as_now(ahead: float) -> None:
+    healed, found = not_of_the_future(memory(ahead, silent_until=T0 + ahead + 599), T0)
+    assert found == pytest.approx(ahead - 1)
+    assert (healed.last_end, healed.failing_since, healed.head_useless_since) == (T0, T0, T0)
+    pace = pace_from_row(healed.pace)
+    assert (pace.last_end, pace.asked_at, pace.day, pace.sent) == (T0, T0, int(T0 // DAY), 5)
+    assert pace.silent_until == pytest.approx(T0 + 600)  # as long as the server had asked for
+    assert pace.recent == ((T0, True, False),)
+    [row] = healed.robots.values()
+    assert (row["asked_at"], row["expires_at"]) == (T0, pytest.approx(T0 + 3600))
+
+
+def test_a_block_of_the_future_stands_from_now_on() -> None:
+    healed, _ = not_of_the_future(memory(DAY, blocked_since=T0 + DAY - 5), T0)
+    assert pace_from_row(healed.pace).blocked_since == T0
+
+
+def test_waits_longer_than_anybody_can_ask_for_are_cut() -> None:
+    known = memory(0, silent_until=T0 + 30 * DAY)
+    robots = {name: {**row, "expires_at": T0 + 30 * DAY} for name, row in known.robots.items()}
+    healed, ahead = not_of_the_future(evolve(known, robots=robots), T0)
+    assert ahead > 0
+    assert pace_from_row(healed.pace).silent_until == T0 + DAY
+    assert [row["expires_at"] for row in healed.robots.values()] == [T0 + MAX_TTL]
+
+
+def test_a_host_that_shares_a_gate_only_names_it() -> None:
+    known = HostMemory(host=HOST, last_end=T0 + DAY, pace={GATE: "b.example"})
+    healed, _ = not_of_the_future(known, T0)
+    assert healed.pace == {GATE: "b.example"}
+    assert healed.last_end == T0
+
+
+def test_a_gate_of_the_future_opens_after_one_delay(tmp_path: Path) -> None:
+    clock = Clock()
+    crawl = session(tmp_path, clock, memories=[memory(DAY)])
+    crawl.hosts = HostStateCache([memory(DAY)], now=clock)
+    keeper = Gatekeeper(crawl)
+    assert keeper.wait(HOST, clock()).at == T0 + keeper.delay(HOST).seconds
+    assert [changed.host for changed in crawl.hosts.take_changed()] == [HOST]  # and so it is stored
+    crawl.worker.close()
+
+
+def test_orders_are_for_the_future_as_people_say() -> None:
+    assert Order(host=HOST, act=Act.BLOCK, at=T0, until=T0 + 400 * DAY).blocks(T0 + 300 * DAY)
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(DAY, 1), (30.0, 0)])
+def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, ahead: float, told: int) -> None:
+    clock = Clock()
+    crawl = session(tmp_path, clock)
+    crawl.hosts = HostStateCache([memory(ahead)], now=clock)
+    keeper = Gatekeeper(crawl)
+    nothing: Any = None
+
+    async def run() -> None:
+        watch = MaintenanceLoop(crawl, nothing, keeper, nothing, nothing, lambda: None, lambda jump: None)
+        await watch.start()
+        watch._tell_of_the_future()
+        watch.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert len([line for line in caplog.messages if "1 hosts is of a time to come (up to 24 h ahead)" in line]) == told
+    crawl.worker.close()
