@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
+#: Seconds by which a moment may be ahead of our clock without being of the future: machines differ by so much.
+FUTURE = 60.0
+
 #: scrapy-redis' key for the spider's seeds.
 PUSHED = "resourceproxies:start_urls"
 
@@ -158,11 +161,12 @@ class Session:
         return self.clock.skew
 
     def narrow(self) -> LinkFilter:
-        """Which links this crawl takes."""
+        """Which links this crawl takes now."""
         return LinkFilter(
             collection=self.arguments.collection,
             host=self.arguments.host,
             recheck_before=self.started_at if self.arguments.recheck else None,
+            recheck_after=self.now() + FUTURE,
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from linkcrawl.cli.errors import one_line
 from linkcrawl.config import read_config
 from linkcrawl.errors import ConfigError
 from linkcrawl.exports import FORMATS, SUFFIXES, Format
-from linkcrawl.exports.hourly import SETTLED, missing_hours
+from linkcrawl.exports.hourly import LATE, SETTLED, HourCounts, hours_to_write
 from linkcrawl.exports.output import write
 from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
@@ -163,14 +164,18 @@ def _tell_left_out(export: Export) -> None:
 
 
 def _hourly(export: Export, folder: Path, settled: float) -> None:
-    """Write the hours that have no file yet. Every check of an hour is in its file, whatever came after it."""
+    """Write the hours that have no file yet, and those of which checks have come late. Every check of an hour is in its
+    file, whatever came after it."""
     suffix = f".{export.name}" + ("" if export.format.compressed else ".gz")
-    query, number = export.query, 0
-    for hour in missing_hours(export.store, folder, suffix, query.since, query.until, settled):
+    query, number, counts = export.query, 0, HourCounts(folder)
+    for hour in hours_to_write(export.store, folder, suffix, query.since, query.until, settled, counts):
         try:
             hour.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as fault:
             raise ConfigError(f"--hourly {folder}: {fault.strerror}; a folder that can be written would work") from None
         evolve(export, query=evolve(query, since=hour.start, until=hour.end, history=True)).to(str(hour.path))
+        counts.written(hour)
         number += 1
+    with contextlib.suppress(OSError):  # a folder that can't be written had no hour to write
+        counts.save(settled - LATE)
     print(f"{number} hours written to {folder}", file=sys.stderr)

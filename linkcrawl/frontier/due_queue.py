@@ -47,10 +47,10 @@ class DueQueue:
     """Which hosts have due links, and the next of them.
 
     Links that were handed out stay due in the store until their record is there; `held` keeps them from being handed
-    out twice. `limit` bounds how many are handed out at all.
+    out twice. `narrow` is asked at each look. `limit` bounds how many are handed out at all.
     """
 
-    def __init__(self, narrow: LinkFilter, due_before: Callable[[], float], limit: int | None = None):
+    def __init__(self, narrow: Callable[[], LinkFilter], due_before: Callable[[], float], limit: int | None = None):
         self._narrow = narrow
         self._due_before = due_before
         self._left = limit
@@ -69,7 +69,7 @@ class DueQueue:
 
     def backlog(self, store: Store) -> list[HostBacklog]:
         """Runs in the store's thread: what is due now."""
-        return store.backlog(self._due_before(), self._narrow)
+        return store.backlog(self._due_before(), self._narrow())
 
     def refresh(self, backlog: Iterable[HostBacklog], now: float) -> list[HostQueue]:
         """Take in what is due; the hosts that have links to fetch which they hadn't before."""
@@ -92,11 +92,11 @@ class DueQueue:
 
     def fetch(self, store: Store, queues: Iterable[HostQueue]) -> list[tuple[HostQueue, list[DueLink], bool]]:
         """Runs in the store's thread: the next links of these hosts, and whether there are no more."""
-        fetched = []
+        fetched, narrow = [], self._narrow()
         for queue in queues:
             # from the start of the order the links that are out come again: ask for so many more
             wanted = self.share + (queue.held if queue.after is None else 0)
-            links = store.due(queue.host, self._due_before(), wanted, self._narrow, queue.after)
+            links = store.due(queue.host, self._due_before(), wanted, narrow, queue.after)
             fetched.append((queue, links, len(links) < wanted))
         return fetched
 
@@ -142,10 +142,6 @@ class DueQueue:
     def again_at(self) -> float:
         """When the first link that was passed over has its time."""
         return min((queue.again_at for queue in self.hosts.values()), default=inf)
-
-    def narrow(self, narrow: LinkFilter) -> None:
-        """Take other links from now on."""
-        self._narrow = narrow
 
     def reconsider(self) -> None:
         """Policies have changed: what was passed over may go now."""

@@ -16,6 +16,8 @@ from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.session import Session
+from linkcrawl.frontier.router import HostRouter, Task
+from linkcrawl.session import FUTURE, Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span
 
@@ -27,8 +29,6 @@ WATCH = 2.0
 REMEMBER = 2
 #: Seconds between two thinnings of the history in a continuous crawl.
 THIN = 86400.0
-#: Seconds by which a moment may be ahead of our clock without a word: machines differ by so much.
-FUTURE = 60.0
 #: A time by which every link is due.
 EVER = 1e12
 #: Hosts whose recheck_cycles are worked out, and told of one by one.
@@ -78,7 +78,7 @@ class MaintenanceLoop:
         if links:
             logger.warning(
                 "%d links were last checked at a time to come (up to %s ahead): a clock was wrong, or this machine's "
-                "is. They are due now",
+                "is. They count as checked now",
                 links,
                 span(latest - now),
             )

@@ -55,12 +55,14 @@ class LinkFilter:
     """Which links a crawl takes: `-a collection=GLOB`, `-a host=GLOB`, `-a recheck=1` (also what is not due).
 
     With `recheck`, the links taken are those last checked before `recheck_before` (Unix seconds: the crawl's start)
-    or never, due or not; whatever was checked since is not taken again. Globs are as in Query.
+    or never, due or not; whatever was checked since is not taken again, but for what was checked after
+    `recheck_after`, a time to come, by a clock that was ahead. Globs are as in Query.
     """
 
     collection: str | None = None
     host: str | None = None
     recheck_before: float | None = None
+    recheck_after: float | None = None
 
 
 @frozen(kw_only=True)
@@ -250,9 +252,9 @@ class Store(Protocol):
         stored. Gives the links whose record was refused so."""
 
     def recall_future(self, after: float, now: float) -> tuple[int, float]:
-        """Links whose last check was made after the moment `after`, by a clock that was ahead, become due `now`: how
-        many, and when the latest of these checks was made (0.0 for none). Their next check counts as later than those,
-        whatever the time: `finish` sets theirs to just before it."""
+        """Links that were last checked after `after`, by a clock that was ahead: how many, and when the latest was (0.0
+        for none). They count as checked `now`: their next check is planned as long after that as it was after theirs.
+        """
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
         """All that is remembered of hosts, or of those named, by host, streamed as `records` is."""
@@ -298,6 +300,10 @@ class Store(Protocol):
 
     def latest(self, key: bytes) -> Record | None:
         """The latest record of the link with this key."""
+
+    def checks_by_hour(self, since: float, until: float) -> dict[int, int]:
+        """How many checks each hour of a half-open time has, by the Unix time at which it begins; hours without any are
+        left out."""
 
     def books(self, now: float) -> Totals:
         """The sums of now."""

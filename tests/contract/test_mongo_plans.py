@@ -56,6 +56,7 @@ QUESTIONS: dict[str, Any] = {
     "due": lambda store: store.due("1.example", 1e9, 30),
     "due, next page": lambda store: store.due("1.example", 1e9, 30, after=store.due("1.example", 1e9, 3)[-1]),
     "due of a recheck": lambda store: store.due("1.example", 1e9, 30, LinkFilter(recheck_before=120.0)),
+    "checks_by_hour": lambda store: store.checks_by_hour(110.0, 120.0),
     "recall_future": lambda store: store.recall_future(150.0, 100.0),
     "next_due_at": lambda store: store.next_due_at(150.0),
     "add": lambda store: store.add([entry(n, "1.example", collection="New", priority=9) for n in range(90, 110)]),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkcrawl import items
 from linkcrawl.items import FIELDS_OF_RECORD, Category, Hop, Record
-from linkcrawl.stores.contract import Query, Store, Tally, Totals
+from linkcrawl.stores.contract import LinkFilter, Query, Store, Tally, Totals
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links, own_check, record
 
@@ -78,16 +78,36 @@ def test_records_of_a_clock_that_was_ahead_count_as_before_the_next(store: Store
     assert [record.checked_at for record in store.records()] == [20.0]
 
 
-def test_links_checked_at_a_time_to_come_are_recalled(store: Store) -> None:
+def test_links_checked_at_a_time_to_come_count_as_checked_now(store: Store) -> None:
     store.add([entry(n) for n in range(4)])
     ahead, due, past, never = (link(store, n) for n in range(4))
-    store.finish([check(ahead, 5000.0, 9000.0), check(due, 6000.0, 50.0), check(past, 10.0, 9000.0)])
-    assert store.recall_future(160.0, 100.0) == (2, 6000.0)
-    assert [link(store, n).next_check_at for n in range(4)] == [100.0, 50.0, 9000.0, never.next_check_at]
+    store.finish([check(ahead, 5000.0, 5600.0), check(due, 6000.0, 50.0), check(past, 10.0, 9000.0)])
+    for _ in range(2):  # a crawl may be started again
+        assert store.recall_future(160.0, 100.0) == (2, 6000.0)
+        assert [link(store, n).next_check_at for n in range(4)] == [700.0, 50.0, 9000.0, never.next_check_at]
     assert link(store, 0).last_checked_at == 5000.0
     store.finish([own_check(link(store, n), 110.0, 900.0) for n in (0, 1)])
     assert store.recall_future(160.0, 120.0) == (0, 0.0)
     assert link(store, 0).next_check_at == 900.0
+
+
+def test_a_recheck_takes_links_checked_at_a_time_to_come(store: Store) -> None:
+    store.add([entry(n) for n in range(4)])
+    store.finish([check(link(store, n), at) for n, at in enumerate((99.0, 100.0, 170.0, 5000.0))])
+    narrow = LinkFilter(recheck_before=100.0, recheck_after=180.0)
+    taken = store.due("a.example", 100.0, 10, narrow)
+    assert sorted(found.url[-1] for found in taken) == ["0", "3"]
+    assert [line.due for line in store.backlog(100.0, narrow)] == [2]
+
+
+def test_checks_are_counted_by_the_hour(store: Store) -> None:
+    store.add([entry(n) for n in range(4)])
+    begin = 1_796_040_000
+    times = (begin - 0.001, begin + 0.0, begin + 3599.999, begin + 7200.0)
+    store.finish([check(link(store, n), at) for n, at in enumerate(times)])
+    assert store.checks_by_hour(0.0, 4e9) == {begin - 3600: 1, begin: 2, begin + 7200: 1}
+    assert store.checks_by_hour(begin, begin + 7200) == {begin: 2}
+    assert store.checks_by_hour(0.0, 9.0) == {}
 
 
 def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:

@@ -21,7 +21,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.time = 100.0
-        self.queue = DueQueue(LinkFilter(), lambda: self.time)
+        self.queue = DueQueue(LinkFilter, lambda: self.time)
         self.looks = 0
         self.feeder = SimpleNamespace(
             refreshed_at=float("-inf"), refresh_seconds=0.0, is_busy=False, refresh_backlog=self._look

@@ -158,7 +158,7 @@ HOURS = [f"2026/11/30/checks-2026-11-30T{hour}.jsonl.gz" for hour in (11, 12, 13
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
@@ -196,6 +196,42 @@ def test_hours_that_are_there_stay_and_missing_ones_come_again(
     assert tree(folder) == before
     after = {name: (folder / name).stat().st_mtime_ns for name in before}
     assert {name for name in before if after[name] == times[name]} == set(HOURS) - {HOURS[2]}
+
+
+def test_checks_that_come_late_are_in_their_hours_file(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was cut off stores what it had; a clock that was set back gives checks a time of before."""
+    folder = tmp_path / "out"
+    at(monkeypatch, T + 6 * HOUR)
+    export(url, "--hourly", folder)
+    before = tree(folder)
+    store = open_store(url)
+    late = [check(link(store, 1), T + 2 * HOUR + 7.0), check(link(store, 1), T + 4 * HOUR + 7.0)]
+    store.finish(late)
+    store.close()
+    export(url, "--hourly", folder)
+    after = tree(folder)
+    assert {name for name in HOURS if after[name] != before[name]} == {HOURS[2], HOURS[4]}
+    for name, record in zip((HOURS[2], HOURS[4]), (each.record for each in late), strict=True):
+        lines = [json.loads(line) for line in gzip.decompress(after[name]).splitlines()]
+        assert iso(record.checked_at) in [line["checked_at"] for line in lines]
+        assert len(lines) == gzip.decompress(before[name]).count(b"\n") + 1
+    times = {name: (folder / name).stat().st_mtime_ns for name in after}
+    export(url, "--hourly", folder)
+    assert {name: (folder / name).stat().st_mtime_ns for name in after} == times
+
+
+def test_files_of_before_are_watched_from_now_on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "out"
+    at(monkeypatch, T + 6 * HOUR)
+    export(url, "--hourly", folder)
+    for spoilt in ("", "[1, 2]", '{"checks": 3}'):
+        (folder / hourly.COUNTS).write_text(spoilt)
+        times = {name: (folder / name).stat().st_mtime_ns for name in HOURS}
+        assert export(url, "--hourly", folder) == 0
+        assert {name: (folder / name).stat().st_mtime_ns for name in HOURS} == times
+    assert set(json.loads((folder / hourly.COUNTS).read_text())) == {Path(name).name for name in HOURS}
 
 
 def test_an_hour_without_checks_has_an_empty_file(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

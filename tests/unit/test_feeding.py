@@ -75,7 +75,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Table]]:
     def open_one(limit: int | None = None, narrow: LinkFilter = LinkFilter(), **settings: int) -> Table:
         clock = Clock()
         at = session(tmp_path, clock, **settings)
-        tables.append(Table(at, clock, DueQueue(narrow, at.due_before, limit)))
+        tables.append(Table(at, clock, DueQueue(lambda: narrow, at.due_before, limit)))
         return tables[-1]
 
     yield open_one
@@ -294,7 +294,7 @@ def test_other_workers_hosts_are_left_to_them(opened: Callable[..., Table]) -> N
 
 
 def test_a_host_queue_knows_what_is_out() -> None:
-    queue = DueQueue(LinkFilter(), lambda: 0.0)
+    queue = DueQueue(LinkFilter, lambda: 0.0)
     queue.hold(1, "a")
     queue.hold(2, "a")
     queue.hold(3, "b")

@@ -46,6 +46,8 @@ class Frontier:
         self._session = crawl
         self.bench: Workbench[Task] = Workbench()
         self.keeper = Gatekeeper(crawl)
+        self.doubt = OutageDetector(crawl.now)
+        self.queue = DueQueue(crawl.narrow, crawl.due_before)
         self.reconsidered = 0
         self._follower = ClockFollower(
             crawl,

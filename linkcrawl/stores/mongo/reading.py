@@ -33,10 +33,22 @@ def _conditions(database: Database[Document], now: float, narrow: LinkFilter) ->
     if narrow.recheck_before is None:
         conditions: list[Document] = [{"next_check_at": {"$lte": last_until(now)}}]
     else:
-        conditions = [{"last.checked_at": {"$not": {"$gte": first_from(narrow.recheck_before)}}}]
+        checked = {"$gte": first_from(narrow.recheck_before)}
+        if narrow.recheck_after is not None:
+            checked["$lte"] = last_until(narrow.recheck_after)
+        conditions = [{"last.checked_at": {"$not": checked}}]
     if narrow.collection is not None:
         conditions.append({"collections": {"$in": matching_collections(database, narrow.collection)}})
     return conditions
+
+
+def checks_by_hour(records: Collection[Document], since: float, until: float) -> dict[int, int]:
+    """See Store.checks_by_hour. Whole hours in milliseconds are taken off by the server."""
+    within = {"checked_at": {"$gte": first_from(since), "$lt": first_from(until)}}
+    milliseconds = {"$toLong": "$checked_at"}
+    hour = {"$subtract": [milliseconds, {"$mod": [milliseconds, 3_600_000]}]}
+    lines = records.aggregate([{"$match": within}, {"$group": {"_id": hour, "count": {"$sum": 1}}}], hint="by_time")
+    return {int(line["_id"]) // 1000: line["count"] for line in lines}
 
 
 def backlog(database: Database[Document], now: float, narrow: LinkFilter) -> list[HostBacklog]:

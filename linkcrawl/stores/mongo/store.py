@@ -197,6 +197,10 @@ class MongoStore:
         with faults(self._where):
             return reading.latest(self._database, key)
 
+    def checks_by_hour(self, since: float, until: float) -> dict[int, int]:
+        with faults(self._where):
+            return reading.checks_by_hour(self._database["records"], since, until)
+
     def books(self, now: float) -> Totals:
         with faults(self._where):
             return reading.books(self._database, now)

@@ -335,8 +335,9 @@ def recall_future(links: Collection[Document], after: float, now: float) -> tupl
     if latest is None:
         return 0, 0.0
     count = links.count_documents(future, hint="by_last_check")
-    later = future | {"next_check_at": {"$gt": date(now)}}
-    links.update_many(later, {"$set": {"next_check_at": date(now)}}, hint="by_last_check")
+    later = future | {"$expr": {"$gt": ["$next_check_at", "$last.checked_at"]}}
+    planned = {"$add": [date(now), {"$subtract": ["$next_check_at", "$last.checked_at"]}]}
+    links.update_many(later, [{"$set": {"next_check_at": planned}}], hint="by_last_check")
     return count, moment_of(latest["last"]["checked_at"])
 
 

@@ -63,7 +63,8 @@ def recall_future(db: sqlite3.Connection, after: float, now: float) -> tuple[int
     values = {"after": after, "now": now}
     row = db.execute(f"SELECT count(*), max(last_checked_at) FROM links WHERE {of_the_future}", values).fetchone()
     if row[0]:
-        db.execute(f"UPDATE links SET next_check_at = :now WHERE {of_the_future} AND next_check_at > :now", values)
+        planned = "next_check_at = :now + (next_check_at - last_checked_at)"
+        db.execute(f"UPDATE links SET {planned} WHERE {of_the_future} AND next_check_at > last_checked_at", values)
     return row[0], row[1] or 0.0
 
 

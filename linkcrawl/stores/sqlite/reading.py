@@ -108,11 +108,23 @@ def _due_condition(
     if narrow.recheck_before is None:
         condition, values = "next_check_at <= :now", {"now": now}
     else:
-        condition = "(last_checked_at IS NULL OR last_checked_at < :recheck_before)"
-        values = {"recheck_before": narrow.recheck_before}
+        condition, values = "last_checked_at IS NULL OR last_checked_at < :before", {"before": narrow.recheck_before}
+        if narrow.recheck_after is not None:
+            condition, values = f"{condition} OR last_checked_at > :after", {**values, "after": narrow.recheck_after}
+        condition = f"({condition})"
     if narrow.collection is None:
         return condition, values
     return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, narrow.collection)}
+
+
+def checks_by_hour(db: sqlite3.Connection, since: float, until: float) -> dict[int, int]:
+    """See Store.checks_by_hour."""
+    rows = db.execute(
+        "SELECT CAST(checked_at / 3600 AS INTEGER) * 3600, count(*) FROM records "
+        "WHERE checked_at >= ? AND checked_at < ? GROUP BY 1",
+        (since, until),
+    )
+    return dict(map(tuple, rows))
 
 
 def backlog(db: sqlite3.Connection, now: float, narrow: LinkFilter, globs: Globs) -> list[HostBacklog]:

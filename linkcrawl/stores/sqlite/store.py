@@ -214,6 +214,10 @@ class SqliteStore:
         with faults(self._path):
             return proxies(self._db, link_ids)
 
+    def checks_by_hour(self, since: float, until: float) -> dict[int, int]:
+        with faults(self._path):
+            return reading.checks_by_hour(self._db, since, until)
+
     def books(self, now: float) -> Totals:
         with faults(self._path), self._snapshot() as db:
             return reading.books(db, now)
