@@ -12,8 +12,9 @@ from typing import Any
 from attrs import evolve
 
 from linkcrawl.items import HostMemory
-from linkcrawl.politeness.pacing.delay import DAY, MAX_SILENCE
-from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row
+from linkcrawl.politeness.pacing.delay import MAX_SILENCE
+from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row, pace_to_row
+from linkcrawl.politeness.policy.limits import recount
 from linkcrawl.politeness.robots.cache import MAX_TTL
 
 
@@ -54,15 +55,16 @@ def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
         return row
     pace = pace_from_row(row)
     ahead = max((pace.last_end or 0.0) - now, 0.0)
-    return evolve(
+    healed = evolve(
         pace,
         last_end=_past(pace.last_end, now),
         asked_at=_past(pace.asked_at, now),
         blocked_since=_past(pace.blocked_since, now),
         silent_until=min(pace.silent_until - ahead, now + MAX_SILENCE),
         recent=tuple((min(at, now), good, refused) for at, good, refused in pace.recent),
-        day=min(pace.day, int(now // DAY)),
-    ).to_row()
+        counts=recount(pace.counts, now) if ahead else pace.counts,
+    )
+    return pace_to_row(healed)
 
 
 def _robots(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:

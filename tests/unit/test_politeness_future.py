@@ -15,7 +15,7 @@ from linkcrawl.frontier.maintenance import MaintenanceLoop
 from linkcrawl.items import Act, HostMemory, Order
 from linkcrawl.politeness.future import not_of_the_future
 from linkcrawl.politeness.host_state import HostStateCache
-from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row
+from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row, pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.robots.cache import MAX_TTL
 from tests.unit.frontier_kit import T0, Clock, session
@@ -29,13 +29,13 @@ def memory(ahead: float, **pace: Any) -> HostMemory:
     at = T0 + ahead - 1
     row = {"rules": "", "token": "linkcrawl", "asked_at": at, "expires_at": at + 3600, "note": "200"}
     row |= {"failing_since": None, "failure": None, "tries": 0}
-    known = Pace(last_end=at, asked_at=at, day=int(at // DAY), sent=5, recent=((at, True, False),), **pace)
+    known = Pace(last_end=at, asked_at=at, counts={"day": (int(at // DAY), 5)}, recent=((at, True, False),), **pace)
     return HostMemory(
         host=HOST,
         last_end=at,
         failing_since=at,
         head_useless_since=at,
-        pace=known.to_row(),
+        pace=pace_to_row(known),
         robots={f"http://{HOST}": row},
     )
 
@@ -53,7 +53,7 @@ def test_what_is_of_the_future_counts_as_now(ahead: float) -> None:
     assert found == pytest.approx(ahead - 1)
     assert (healed.last_end, healed.failing_since, healed.head_useless_since) == (T0, T0, T0)
     pace = pace_from_row(healed.pace)
-    assert (pace.last_end, pace.asked_at, pace.day, pace.sent) == (T0, T0, int(T0 // DAY), 5)
+    assert (pace.last_end, pace.asked_at, pace.counts) == (T0, T0, {"day": (int(T0 // DAY), 5)})
     assert pace.silent_until == pytest.approx(T0 + 600)  # as long as the server had asked for
     assert pace.recent == ((T0, True, False),)
     [row] = healed.robots.values()

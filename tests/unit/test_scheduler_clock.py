@@ -18,6 +18,10 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Workbench
 from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.frontier.ports import Task
+from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.politeness.pacing.persistence import shifted
+from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.policy.limits import DAYS, count_request, requests_in
 from linkcrawl.session import Session
 from tests.unit import frontier_kit
 from tests.unit.frontier_kit import T0, FakeEngine, answer, read_robots_of, session
@@ -261,3 +265,10 @@ def test_a_workbench_moves_with_its_clock() -> None:
     assert bench.take(1014.0) is None
     assert gates[1].place is GateState.WAITING
     assert bench.take(1020.0) == (gates[1], "later")
+
+
+def test_requests_of_the_day_stay_counted() -> None:
+    pace = Pace(last_end=T0, counts=count_request(count_request({}, T0), T0))
+    for seconds in (86400.0, -86400.0):
+        moved = shifted(pace, seconds)
+        assert requests_in(moved.counts, DAYS, T0 + seconds) == 2

@@ -9,7 +9,7 @@ from attrs import asdict, evolve, fields_dict
 
 from linkcrawl.politeness.pacing.delay import WORKED
 from linkcrawl.politeness.pacing.state import Pace
-from linkcrawl.politeness.policy.limits import DAYS, merge_counts
+from linkcrawl.politeness.policy.limits import DAYS, merge_counts, recount
 
 #: The one key of the row of a host that shares another's gate: that gate's name, under which the pace is kept.
 GATE = "gate"
@@ -54,6 +54,7 @@ def shifted(pace: Pace, seconds: float) -> Pace:
         recent=tuple((at + seconds, good, refused) for at, good, refused in pace.recent),
         blocked_since=None if pace.blocked_since is None else pace.blocked_since + seconds,
         asked_at=None if pace.asked_at is None else pace.asked_at + seconds,
+        counts=pace.counts if pace.last_end is None else recount(pace.counts, pace.last_end + seconds),
     )
 
 

@@ -54,6 +54,11 @@ def requests_in(counts: Counts, window: Window, at: float) -> int:
     return requests if number == window.number(at) else 0
 
 
+def recount(counts: Counts, at: float) -> dict[str, tuple[int, int]]:
+    """The counts as they are if the last request was at this moment (Unix seconds): a clock was set."""
+    return {window.name: (window.number(at), counts[window.name][1]) for window in WINDOWS if window.name in counts}
+
+
 def merge_counts(one: Counts, other: Counts) -> dict[str, tuple[int, int]]:
     """For each window the later count; of two of the same window the larger. Merging twice changes nothing."""
     return {name: max(counts[name] for counts in (one, other) if name in counts) for name in one.keys() | other.keys()}
