@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from linkcrawl.clock import Jump
-from linkcrawl.frontier.due_queue import DueQueue
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Workbench
@@ -25,7 +24,6 @@ class ClockFollower:
         *,
         bench: Workbench[Task],
         keeper: Gatekeeper,
-        queue: DueQueue,
         feeder: Feeder,
         outage: OutageDetector,
         engine: Engine,
@@ -33,7 +31,6 @@ class ClockFollower:
         self._session = session
         self._bench = bench
         self._keeper = keeper
-        self._queue = queue
         self._feeder = feeder
         self._outage = outage
         self._engine = engine
@@ -64,5 +61,4 @@ class ClockFollower:
         self._began_at += seconds
         if session.started_at > session.now():  # else links would count as checked before the crawl, again and again
             session.started_at = session.now()
-        self._queue.narrow(session.narrow())
         self._feeder.reconsider()

@@ -15,8 +15,6 @@ from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.router import HostRouter
-from linkcrawl.session import Session
-from linkcrawl.frontier.router import HostRouter, Task
 from linkcrawl.session import FUTURE, Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span

@@ -82,7 +82,7 @@ def build_frontier(
     """The parts of a crawl's frontier, wired."""
     bench: Workbench[Task] = Workbench()
     keeper = Gatekeeper(session)
-    queue = DueQueue(session.narrow(), session.due_before, session.arguments.limit)
+    queue = DueQueue(session.narrow, session.due_before, session.arguments.limit)
     limits = SharedLimits(session, bench, keeper, ownership)
     in_flight = InFlight(bench)
     router = HostRouter(
@@ -129,9 +129,7 @@ def build_frontier(
         checks=checks,
         ownership=ownership,
     )
-    clock_follower = ClockFollower(
-        session, bench=bench, keeper=keeper, queue=queue, feeder=feeder, outage=outage, engine=engine
-    )
+    clock_follower = ClockFollower(session, bench=bench, keeper=keeper, feeder=feeder, outage=outage, engine=engine)
     maintenance = MaintenanceLoop(
         session,
         bench=bench,

@@ -71,37 +71,6 @@ class Scheduler(BaseScheduler):
         self._bench, self._keeper, self._queue = frontier.bench, frontier.keeper, frontier.queue
         self._feeder, self._limits, self._robots = frontier.feeder, frontier.limits, frontier.robots
         self._in_flight, self._dispatcher, self._outage = frontier.in_flight, frontier.dispatcher, frontier.outage
-    def __init__(self, crawler: Crawler):
-        self._crawler = crawler
-        self._session: Session = session_of(crawler)
-        session = self._session
-        session.wake_engine = self._wake_engine
-        self.bench: Workbench[Task] = Workbench()
-        self.queue = DueQueue(session.narrow, session.due_before, session.arguments.limit)
-        self.keeper = Gatekeeper(session)
-        self.desk = RobotsFetcher(session, self.enqueue_request, self._robots_decided, self._robots_put_off)
-        self.doubt = OutageDetector(session.now)
-        self.feeder = Feeder(session, self.queue, self._deliver)
-        self.feeder.give_up = self.give_up
-        self._giving_up: asyncio.Task[None] | None = None
-        self._began_at = session.started_at  # moves with the clock
-        resolver = resolver_of(crawler, session.config.allowed_networks)
-        self._placer = HostRouter(session, self.bench, self.keeper, resolver)
-        self._endings = CompletionHandler(crawler, session, self.keeper, self.doubt)
-        self.watch = MaintenanceLoop(
-            session,
-            self.bench,
-            self.keeper,
-            self._placer,
-            self.feeder,
-            self.let_go_of_blocked,
-            self._clock_jumped,
-        )
-        self._endings.on_backpressure = self.watch.remember_soon
-        self._flying: dict[Request, Gate[Task]] = {}
-        self._moved: dict[Request, Gate[Task]] = {}  # the gates that their hosts have come to meanwhile
-        self._placer.regrouped = self._hold_moved
-        self._aside: list[Request] = []  # hops to hosts whose time it isn't, while their gate goes on
         self._timer: asyncio.TimerHandle | None = None
         config = self._session.config
         # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5).
@@ -368,67 +337,6 @@ class Scheduler(BaseScheduler):
         hungry = self._queue.took(link)
         if hungry is not None:
             self._feeder.wants_refill(hungry)
-            self.feeder.wants_refill(hungry)
-
-    def _deliver(self, queue: HostQueue, links: list[DueLink]) -> None:
-        lane = Lane.ON_DEMAND if self._session.arguments.recheck else Lane.LINK
-        for link in links:
-            self._placer.place(link, lane)
-
-    def _robots_decided(self, authority: str, entry: RobotsEntry, waiting: list[Request]) -> None:
-        """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
-        self._renew_for(authority, waiting)
-
-    def _clock_jumped(self, jump: Jump) -> None:
-        """The machine's clock has been set. Whatever the truth is, no delay may come out shorter for it: every host
-        waits one full delay; where the crawl's own time has moved, all that is remembered of it moves along."""
-        if jump.adopted:
-            self._move_times(jump.seconds)
-        now = self._session.now()
-        for gate in self.bench.gates.values():
-            self.keeper.recompute(gate)
-            if gate.place is not GateState.IN_FLIGHT:
-                self.bench.retime(gate, max(gate.wake, now + gate.delay))
-        logger.warning(
-            "The machine's clock has been set by %+.0f s%s. Every host waits one full delay",
-            jump.seconds,
-            ", and this crawl's time with it" if jump.adopted else "; hours are kept by both readings until it is sure",
-        )
-        self._session.wake_engine()
-
-    def _move_times(self, seconds: float) -> None:
-        session = self._session
-        self.bench.shift(seconds)
-        self.keeper.shift(seconds, self._began_at)
-        self.doubt.shift(seconds)
-        self._began_at += seconds
-        if session.started_at > session.now():  # else links would count as checked before the crawl, again and again
-            session.started_at = session.now()
-        self.feeder.reconsider()
-
-    def _robots_put_off(self, authority: str, until: float, waiting: list[Request]) -> None:
-        """robots.txt of an authority is to be asked for again: its host is left alone until then."""
-        host = urls.read(authority)
-        if isinstance(host, urls.Target):
-            self.keeper.availability.put_off[host.host] = until
-        self._renew_for(authority, waiting)
-
-    def _renew_for(self, authority: str, waiting: list[Request]) -> None:
-        host = urls.read(authority)
-        if isinstance(host, urls.Target):
-            gate = self._placer.gate(host.host)
-            self.keeper.recompute(gate)
-            self.bench.retime(gate, gate.wake)  # it may be waiting already, for the delay of before
-        for request in reversed(waiting):
-            self._placer.place(request, Lane.HOP, first=True)
-
-    def _emit(self, finished: Finished) -> None:
-        """A record that needed no request goes to the pipelines by itself."""
-        self._asker.emit(finished)
-
-    @property
-    def _spider(self) -> ResourceProxies:
-        return self._crawler.spider  # type: ignore[return-value]
 
     def _arm(self, now: float, least: float = 0.0) -> None:
         """Have the engine ask again when the next gate opens, in `least` seconds at the earliest."""

@@ -65,33 +65,6 @@ def leases(folder: Path, ledger: Any, due: dict[str, int]) -> Leases:
     frontier.feeder.refreshed_at = at.now()
     permits = RatePermits(frontier, ledger, table, lambda act: None)
     return Leases(frontier, ledger, table=table, transfers=CheckTransfers(frontier, ledger), permits=permits)
-    bench: Any = Workbench()
-    queue = DueQueue(LinkFilter, at.now)
-    feeder = Feeder(at, queue, lambda host, links: None)
-    queue.refresh([HostBacklog(host=host, due=count) for host, count in due.items()], at.now())
-    feeder.refreshed_at = at.now()
-
-    async def remember() -> None: ...
-    async def arrive(hops: object) -> None: ...
-
-    def nothing(*of: Any) -> Any: ...
-
-    parts = WorkerContext(
-        session=at,
-        ledger=ledger,
-        bench=bench,
-        keeper=Gatekeeper(at),
-        queue=queue,
-        feeder=feeder,
-        desk=RobotsFetcher(at, nothing, nothing, nothing),
-        resolver=None,  # type: ignore[arg-type]
-        offer=nothing,
-        place=nothing,
-        remember=remember,
-    )
-    made = Leases(parts, CheckTransfers(parts), arrive)
-    feeder.feeds = made.feeds_host
-    return made
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,17 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     nothing: Any = None
 
     async def run() -> None:
-        watch = MaintenanceLoop(crawl, nothing, keeper, nothing, nothing, lambda: None, lambda jump: None)
+        watch = MaintenanceLoop(
+            crawl,
+            bench=nothing,
+            keeper=keeper,
+            router=nothing,
+            feeder=nothing,
+            postponed=nothing,
+            host_states=nothing,
+            clock_follower=nothing,
+            engine=nothing,
+        )
         await watch.start()
         watch._tell_of_the_future()
         watch.close()

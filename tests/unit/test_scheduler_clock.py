@@ -13,12 +13,10 @@ import pytest
 from linkcrawl.clock import EARLIEST, SETTLED, Clock, Jump, boot_time, machine_clock
 from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.clock_follower import ClockFollower
-from linkcrawl.frontier.due_queue import DueQueue
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Workbench
 from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.frontier.ports import Task
-from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.politeness.pacing.persistence import shifted
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import DAYS, count_request, requests_in
@@ -50,14 +48,11 @@ class Frontier:
         self._session = crawl
         self.bench: Workbench[Task] = Workbench()
         self.keeper = Gatekeeper(crawl)
-        self.doubt = OutageDetector(crawl.now)
-        self.queue = DueQueue(crawl.narrow, crawl.due_before)
         self.reconsidered = 0
         self._follower = ClockFollower(
             crawl,
             bench=self.bench,
             keeper=self.keeper,
-            queue=DueQueue(crawl.narrow(), crawl.due_before),
             feeder=self,  # type: ignore[arg-type]
             outage=OutageDetector(crawl.now),
             engine=FakeEngine(),
