@@ -1,4 +1,4 @@
-"""How a command ends that its operator, the store, a signal or its reader has stopped: one line, an exit status, and no
+"""How a command ends when its operator, the store, a signal or its reader stops it: one line, an exit status, and no
 traceback."""
 
 from __future__ import annotations
@@ -21,43 +21,49 @@ STORE_LOST = 1
 UNUSABLE = 2
 INTERRUPTED = 130
 
-#: What writing ends in where there is no room, or the disk is damaged.
+#: Errors of writing that mean: no room, or a damaged disk.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-@contextmanager
-def one_line(command: ScrapyCommand) -> Iterator[None]:
-    """Around what a command does: a fault that isn't ours goes to standard error, on one line; sets `exitcode`.
+def print_fault(fault: object) -> None:
+    """One line on standard error."""
+    print(f"linkcrawl: {fault}", file=sys.stderr)
 
-    SIGTERM is as Ctrl-C, so that a file half written is removed. A reader that has seen enough (`| head`) is no fault.
+
+@contextmanager
+def reporting_faults(command: ScrapyCommand) -> Iterator[None]:
+    """Around the work of a command: prints a fault that isn't ours as one line and sets `exitcode`.
+
+    SIGTERM counts as Ctrl-C, so that half-written files are removed. A reader that stops reading (`| head`) is no
+    fault. A fault of ours keeps its traceback.
     """
     try:
-        with _terminated_as_interrupted():
+        with _sigterm_as_interrupt():
             yield
             sys.stdout.flush()
     except (ConfigError, StoreError, SourceLost) as fault:
-        print(f"linkcrawl: {fault}", file=sys.stderr)
+        print_fault(fault)
         command.exitcode = STORE_LOST if isinstance(fault, StoreLost) else UNUSABLE
     except KeyboardInterrupt:
         command.exitcode = INTERRUPTED
     except BrokenPipeError:
-        _write_no_more()
+        _discard_output()
     except OSError as fault:
         if fault.errno not in FULL or fault.filename is not None:
             raise
-        _write_no_more()
-        print(f"linkcrawl: standard output: {fault.strerror}; a place with room would work", file=sys.stderr)
+        _discard_output()
+        print_fault(f"standard output: {fault.strerror}; a place with room would work")
         command.exitcode = UNUSABLE
 
 
-def _write_no_more() -> None:
-    """What Python still holds for the reader must not fail again."""
+def _discard_output() -> None:
+    """Send what Python still buffers for standard output to nowhere, for writing it would fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # which alone may say what signals do
+def _sigterm_as_interrupt() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
         yield
         return
     before = signal.signal(signal.SIGTERM, _interrupt)

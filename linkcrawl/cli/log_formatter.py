@@ -1,4 +1,4 @@
-"""Log lines: one line each, no control characters of strangers, nothing of what stands in a record anyway."""
+"""Log lines of items: records are in the store and the feed, so the log doesn't repeat them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkcrawl.items import Finished
 
 
 class LogFormatter(logformatter.LogFormatter):
-    """Scrapy's, without the whole item in the log: records are in the store and in the feed."""
+    """Scrapy's, without a line for each item; of a dropped item it logs the URL only."""
 
     def scraped(self, item: Any, response: Any, spider: Any) -> Any:
         return None

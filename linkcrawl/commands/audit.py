@@ -1,36 +1,31 @@
-"""`scrapy audit`: proves from the log of all requests that every gap was kept, or shows where not."""
+"""`scrapy audit`: proves from the log of all requests that every gap was kept, or shows where it wasn't."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from scrapy.commands import ScrapyCommand
-
 from linkcrawl.audit.verify import AuditVerifier, HostRules, ScopeResult, Unreadable, read_lines
-from linkcrawl.cli.errors import one_line
-from linkcrawl.cli.terminal import columns, tell
+from linkcrawl.cli.errors import print_fault
+from linkcrawl.cli.options import OfflineCommand, add_format
+from linkcrawl.cli.terminal import table
 from linkcrawl.config import Config
 from linkcrawl.errors import ConfigError
-from linkcrawl.status.snapshot import config_of, policies_of
+from linkcrawl.status.snapshot import policies_of
 
-#: Exit status of this command only (docs).
+#: Exit status of this command: there are violations.
 VIOLATED = 1
 
-#: Lines that can't be read of which each is shown.
+#: Unreadable lines that are shown one by one.
 SHOWN = 5
 
-HEAD = ("KIND", "REQUESTS", "GAP", "REQUIRED", "VIOLATIONS", "NAME", "ORIGIN")
+COLUMNS = ("KIND", "REQUESTS", "GAP", "REQUIRED", "VIOLATIONS", "NAME", "ORIGIN")
 
 
-class Command(ScrapyCommand):
+class Command(OfflineCommand):
     """Reads logs only; may run beside a crawl."""
-
-    requires_project = True
-    requires_crawler_process = False
 
     def syntax(self) -> str:
         return "[FILE...] [--rules] [--format table|json]"
@@ -39,44 +34,43 @@ class Command(ScrapyCommand):
         return "Prove from the audit log that every gap between requests and every quota was kept"
 
     def long_desc(self) -> str:
-        return "FILE is an audit log, LINKCRAWL_AUDIT by default; those of several workers are judged as one."
+        return "FILE is an audit log, by default LINKCRAWL_AUDIT; the logs of several workers are judged together."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
             "--rules",
             action="store_true",
-            help="hold hosts' gaps and requests against the settings and policies of now, too",
+            help="also judge the gaps and requests of hosts by the settings and policies of now",
         )
-        parser.add_argument("--format", choices=["table", "json"], default="table")
+        add_format(parser)
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with one_line(self):
-            config = config_of(self.settings)
-            scopes = _proof(config, _files(args, config), opts.rules).scopes()
-            tell(json.dumps([scope.row() for scope in scopes], indent=2) if opts.format == "json" else _table(scopes))
-            self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
+        scopes = _verify(config, _files(args, config), opts.rules).scopes()
+        self.exitcode = VIOLATED if any(scope.violations for scope in scopes) else 0
+        print(json.dumps([scope.row() for scope in scopes], indent=2) if opts.format == "json" else _text(scopes))
 
 
-def _proof(config: Config, files: list[Path], rules: bool) -> AuditVerifier:
+def _verify(config: Config, files: list[Path], rules: bool) -> AuditVerifier:
     """Raises ConfigError for a file that can't be read, or is no audit log."""
-    proof = AuditVerifier(_rules(config)) if rules else AuditVerifier()
+    verifier = AuditVerifier(_rules(config)) if rules else AuditVerifier()
     unreadable = 0
     try:
         for line in read_lines(files):
             if not isinstance(line, Unreadable):
-                proof.add(line)
+                verifier.add(line)
                 continue
             unreadable += 1
             if unreadable <= SHOWN:
-                print(f"linkcrawl: {line}", file=sys.stderr)
+                print_fault(line)
     except OSError as fault:
         raise ConfigError(f"{fault.filename}: {fault.strerror}") from None
     except ValueError as fault:
         raise ConfigError(str(fault)) from None
     if unreadable:
-        print(f"linkcrawl: requests of {unreadable} lines are missing from this proof", file=sys.stderr)
-    return proof
+        print_fault(f"requests of {unreadable} lines are missing from this proof")
+    return verifier
 
 
 def _files(args: list[str], config: Config) -> list[Path]:
@@ -88,7 +82,7 @@ def _files(args: list[str], config: Config) -> list[Path]:
 
 
 def _rules(config: Config) -> Callable[[str], HostRules]:
-    """What a host has to keep at least, by DOWNLOAD_DELAY and the policy file."""
+    """What each host has to keep by DOWNLOAD_DELAY and the policy file."""
     policies = policies_of(config)
 
     def rules(host: str) -> HostRules:
@@ -101,7 +95,7 @@ def _rules(config: Config) -> Callable[[str], HostRules]:
     return rules
 
 
-def _table(scopes: list[ScopeResult]) -> str:
+def _text(scopes: list[ScopeResult]) -> str:
     requests = sum(scope.requests for scope in scopes if scope.kind == "host")
     violations = sum(scope.violations for scope in scopes)
     rows = [
@@ -116,4 +110,4 @@ def _table(scopes: list[ScopeResult]) -> str:
         )
         for scope in scopes
     ]
-    return "\n".join([columns(HEAD, rows), f"{requests} requests, {violations} violations"])
+    return "\n".join([table(COLUMNS, rows), f"{requests} requests, {violations} violations"])

@@ -1,4 +1,4 @@
-"""`scrapy explain`: what would be done with a URL, and why. Nothing is sent."""
+"""`scrapy explain`: what would be done with a URL, and why. Sends nothing."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ import json
 import time
 from contextlib import closing
 
-from scrapy.commands import ScrapyCommand
-
-from linkcrawl.cli.errors import one_line
-from linkcrawl.cli.terminal import facts, tell
+from linkcrawl.cli.options import OfflineCommand, add_format
+from linkcrawl.cli.terminal import name_list
 from linkcrawl.errors import ConfigError
-from linkcrawl.status.explain import Explanation
-from linkcrawl.status.snapshot import StoreSnapshot, config_of, policies_of
+from linkcrawl.status.explain import explain
+from linkcrawl.status.render import explanation_facts
+from linkcrawl.status.snapshot import StoreSnapshot, policies_of
 from linkcrawl.stores.opening import open_existing
 
 
-class Command(ScrapyCommand):
-    """Answers from the store, the policy file and the settings, also while a crawl runs."""
-
-    requires_project = True
-    requires_crawler_process = False
+class Command(OfflineCommand):
+    """Reads the store, the policy file and the settings; may run beside a crawl."""
 
     def syntax(self) -> str:
         return "URL [--format table|json]"
@@ -31,16 +27,16 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--format", choices=["table", "json"], default="table")
+        add_format(parser)
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with one_line(self):
-            if len(args) != 1:
-                raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
-            config = config_of(self.settings)
-            policies = policies_of(config)
-            with closing(open_existing(config.store)) as store:
-                outlook = StoreSnapshot.of(store, config, policies, time.time())
-                explanation = Explanation(store, outlook, args[0])
-                as_json = opts.format == "json"
-                tell(json.dumps(explanation.row(), indent=2) if as_json else facts(explanation.facts()))
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise ConfigError("scrapy explain: one URL is needed; scrapy explain https://example.org/ would work")
+        config = self.config()
+        policies = policies_of(config)
+        with closing(open_existing(config.store)) as store:
+            explanation = explain(store, StoreSnapshot.of(store, config, policies, time.time()), args[0])
+        if opts.format == "json":
+            print(json.dumps(explanation.row(), indent=2))
+        else:
+            print(name_list(explanation_facts(explanation)))

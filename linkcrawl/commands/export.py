@@ -1,4 +1,4 @@
-"""`scrapy export`: records of the store into a file, in the format of whoever reads it."""
+"""`scrapy export`: records of the store in a file, in the format that its reader wants."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import evolve, field, frozen
-from scrapy.commands import ScrapyCommand
 
-from linkcrawl.cli.errors import one_line
-from linkcrawl.config import read_config
+from linkcrawl.cli.errors import print_fault
+from linkcrawl.cli.options import OfflineCommand, add_output, format_of, moment, refuse_arguments
 from linkcrawl.errors import ConfigError
 from linkcrawl.exports import FORMATS, SUFFIXES, Format
 from linkcrawl.exports.hourly import LATE, SETTLED, HourCounts, hours_to_write
@@ -26,45 +24,23 @@ from linkcrawl.stores.contract import Query, Store
 from linkcrawl.stores.opening import open_existing
 
 
-def moment(name: str, text: str | None) -> float | None:
-    """A `--since` or `--until`: ISO 8601, UTC where it names no zone. Raises ConfigError."""
-    if text is None:
-        return None
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"{name}: {text!r} is not a time; 2026-11-30 or 2026-11-30T12:00:00Z would work") from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def format_of(output: str, chosen: str | None) -> str:
-    """The name of the format that was asked for, or of that of the file's suffix. Raises ConfigError."""
-    if chosen is not None:
-        return chosen
-    suffix = Path(output.removesuffix(".gz")).suffix.lower()
-    if output == "-":
-        return "jsonl"
-    if suffix not in SUFFIXES:
-        raise ConfigError(f"--format: not given, and {output!r} has no suffix that tells; {', '.join(FORMATS)} do")
-    return SUFFIXES[suffix]
-
-
 @frozen(kw_only=True)
 class Export:
-    """One run of the command: which rows, in which format, and how many were left out of it by reason."""
+    """Records to be written. `proxies`: a row for each resource proxy of their links instead of each record.
+    `left_out`: rows that the format's reader would refuse, by reason."""
 
     store: Store
-    name: str
+    format_name: str
     query: Query
     proxies: bool
     left_out: Counter[str] = field(factory=Counter)
 
     @property
     def format(self) -> Format:
-        return FORMATS[self.name]
+        return FORMATS[self.format_name]
 
-    def to(self, output: str) -> None:
-        """Write what the query asks for. Raises ConfigError, StoreLost."""
+    def write(self, output: str) -> None:
+        """Write the rows to a file. Raises ConfigError, StoreLost."""
         write(output, self.format.encode(self._accepted(), self.proxies), self.format.chunk)
 
     def _accepted(self) -> Iterator[Row]:
@@ -83,11 +59,9 @@ class Export:
         return link_rows(records)
 
 
-class Command(ScrapyCommand):
-    """Streams, in order of time; consecutive `--since A --until B`, `--since B --until C` neither overlap nor miss."""
-
-    requires_project = True
-    requires_crawler_process = False
+class Command(OfflineCommand):
+    """Streams rows in order of time; may run beside a crawl. `--since A --until B` and then `--since B --until C`
+    neither overlap nor miss a record."""
 
     def syntax(self) -> str:
         return "-o FILE [options]"
@@ -97,7 +71,7 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-o", "--output", metavar="FILE", help="- for standard output; .gz compresses")
+        add_output(parser)
         parser.add_argument("--format", choices=list(FORMATS), help="default: by the file's suffix")
         parser.add_argument("--since", metavar="T", help="checked at or after this time (ISO 8601, UTC)")
         parser.add_argument("--until", metavar="T", help="checked before this time")
@@ -108,38 +82,25 @@ class Command(ScrapyCommand):
         parser.add_argument("--rows", choices=["link", "proxy"], default="link", help="a row for each link, or mention")
         parser.add_argument("--hourly", metavar="DIR", help="instead of -o: a file for each hour that is over")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with one_line(self):
-            self._export(args, opts)
-
-    def _export(self, args: list[str], opts: argparse.Namespace) -> None:
-        config = read_config(self.settings or {}, need_contact=False)
-        _refuse(args, opts)
-        name = opts.format or "jsonl" if opts.hourly else format_of(opts.output, opts.format)
-        if opts.rows == "proxy" and not FORMATS[name].proxies:
-            able = ", ".join(known for known, format in FORMATS.items() if format.proxies)
-            raise ConfigError(f"--rows proxy: {name} has a line for each link only; {able} would work")
-        if FORMATS[name].compressed and (opts.output or "").endswith(".gz"):
-            raise ConfigError(f"-o {opts.output}: {name} is compressed already; without .gz it would work")
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
+        refuse_arguments("export", args)
+        if (opts.output is None) == (opts.hourly is None):
+            raise ConfigError("-o FILE or --hourly DIR is needed, one of them; -o checks.jsonl would work")
+        format_name = opts.format or "jsonl" if opts.hourly else format_of(opts.output, opts.format, SUFFIXES)
+        if opts.rows == "proxy" and not FORMATS[format_name].proxies:
+            able = ", ".join(name for name, known in FORMATS.items() if known.proxies)
+            raise ConfigError(f"--rows proxy: {format_name} has a line for each link only; {able} would work")
+        if FORMATS[format_name].compressed and (opts.output or "").endswith(".gz"):
+            raise ConfigError(f"-o {opts.output}: {format_name} is compressed already; without .gz it would work")
         query = _query(opts)
-        store = open_existing(config.store)
-        try:
-            export = Export(store=store, name=name, query=query, proxies=opts.rows == "proxy")
+        with contextlib.closing(open_existing(config.store)) as store:
+            export = Export(store=store, format_name=format_name, query=query, proxies=opts.rows == "proxy")
             if opts.hourly:
-                _hourly(export, Path(opts.hourly), time.time() - SETTLED - config.patience)
+                _write_hours(export, Path(opts.hourly), time.time() - SETTLED - config.patience)
             else:
-                export.to(opts.output)
-        finally:
-            store.close()
-        _tell_left_out(export)
-
-
-def _refuse(args: list[str], opts: argparse.Namespace) -> None:
-    """Raises ConfigError for options that don't fit together."""
-    if args:
-        raise ConfigError(f"scrapy export: {args[0]!r} is not an option; -o FILE names the file")
-    if (opts.output is None) == (opts.hourly is None):
-        raise ConfigError("-o FILE or --hourly DIR is needed, one of them; -o checks.jsonl would work")
+                export.write(opts.output)
+        _print_left_out(export)
 
 
 def _query(opts: argparse.Namespace) -> Query:
@@ -156,24 +117,24 @@ def _query(opts: argparse.Namespace) -> Query:
     )
 
 
-def _tell_left_out(export: Export) -> None:
+def _print_left_out(export: Export) -> None:
     if export.left_out:
         reasons = ", ".join(f"{count} for their {why}" for why, count in sorted(export.left_out.items()))
         number = export.left_out.total()
-        print(f"linkcrawl: {number} records left out, as {export.name} would refuse them: {reasons}", file=sys.stderr)
+        print_fault(f"{number} records left out, as {export.format_name} would refuse them: {reasons}")
 
 
-def _hourly(export: Export, folder: Path, settled: float) -> None:
-    """Write the hours that have no file yet, and those of which checks have come late. Every check of an hour is in its
-    file, whatever came after it."""
-    suffix = f".{export.name}" + ("" if export.format.compressed else ".gz")
+def _write_hours(export: Export, folder: Path, settled: float) -> None:
+    """Write a file for each hour that is over at `settled` (Unix seconds) and has none yet, or whose checks came late.
+    It has every check of the hour, also where a later check of the link came."""
+    suffix = f".{export.format_name}" + ("" if export.format.compressed else ".gz")
     query, number, counts = export.query, 0, HourCounts(folder)
     for hour in hours_to_write(export.store, folder, suffix, query.since, query.until, settled, counts):
         try:
             hour.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as fault:
             raise ConfigError(f"--hourly {folder}: {fault.strerror}; a folder that can be written would work") from None
-        evolve(export, query=evolve(query, since=hour.start, until=hour.end, history=True)).to(str(hour.path))
+        evolve(export, query=evolve(query, since=hour.start, until=hour.end, history=True)).write(str(hour.path))
         counts.written(hour)
         number += 1
     with contextlib.suppress(OSError):  # a folder that can't be written had no hour to write

@@ -1,4 +1,4 @@
-"""`scrapy migrate-legacy`: the database of CLARIN's older link checker, taken over into the store.
+"""`scrapy migrate-legacy`: copies the database of CLARIN's older link checker into the store. Sends nothing.
 
 The dash in the file's name is the command's: Scrapy names commands after their modules.
 """
@@ -8,34 +8,33 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+from contextlib import closing
 
 from attrs import asdict
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from linkcrawl.cli.errors import UNUSABLE, one_line
-from linkcrawl.config import Config, read_config
+from linkcrawl.cli.errors import UNUSABLE, print_fault
+from linkcrawl.cli.options import OfflineCommand
+from linkcrawl.config import Config
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject
 from linkcrawl.stores.contract import Store, Totals
 from linkcrawl.stores.opening import open_store
 
 
-class Command(ScrapyCommand):
-    requires_project = True
-    requires_crawler_process = False
+class Command(OfflineCommand):
+    """Takes the store as a crawl does: nothing else may add to it meanwhile, so that the sums can be compared."""
 
     def syntax(self) -> str:
         return "mongodb://HOST:PORT/DB [options]"
 
     def short_desc(self) -> str:
-        return "Take over the database of CLARIN's older link checker"
+        return "Copy the database of CLARIN's older link checker into the store"
 
     def long_desc(self) -> str:
         return (
-            "Links of linksToBeChecked, results of linksChecked and linksCheckedHistory go into the store; nothing of "
-            "the old database is changed, and running it again changes nothing more."
+            "Adds the links of linksToBeChecked and the results of linksChecked and linksCheckedHistory to the store. "
+            "The old database is only read. Running it again adds nothing twice."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -45,26 +44,22 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("one URL mongodb://HOST:PORT/DB is needed")
-        with one_line(self):
-            self._migrate(args[0], opts.dry_run)
+        super().run(args, opts)
 
-    def _migrate(self, source: str, dry_run: bool) -> None:
-        config = read_config(self.settings or {}, need_contact=False)
-        if dry_run:
-            self._move(source, None, config)
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
+        if opts.dry_run:
+            self._migrate(args[0], None, config)
             return
-        store = open_store(config.store)
-        try:
-            store.claim()  # no crawl beside it: the sums before and after are to differ by what was taken over
+        with closing(open_store(config.store)) as store:
+            store.claim()
             before = store.books(0)
-            self._move(source, store, config)
-            self._report(before, store.books(0))
+            self._migrate(args[0], store, config)
+            _print_sums(before, store.books(0))
             if store.was_clean():
                 store.mark_clean()
-        finally:
-            store.close()
 
-    def _move(self, source: str, store: Store | None, config: Config) -> None:
+    def _migrate(self, source: str, store: Store | None, config: Config) -> None:
         try:
             from linkcrawl.ingest.clarin_legacy import migrate
         except ModuleNotFoundError as fault:
@@ -72,23 +67,24 @@ class Command(ScrapyCommand):
                 f"migrate-legacy: needs the package {fault.name}; pip install 'linkcrawl[mongo]' would work"
             ) from fault
 
-        def rejected(row: Reject) -> None:
+        def on_reject(row: Reject) -> None:
             with config.rejects.open("a", encoding="ascii") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
 
         try:
-            moved = migrate(source, store, rejected)
+            collections = migrate(source, store, on_reject)
         except OSError as fault:
             raise ConfigError(f"LINKCRAWL_REJECTS: {str(config.rejects)!r} can't be written: {fault}") from fault
-        for one in moved:
-            print(one.line())
-            if not one.balances:
-                print(f"linkcrawl: {one.name} was written to meanwhile: run it again", file=sys.stderr)
+        for counts in collections:
+            print(counts.line())
+            if not counts.balances:
+                print_fault(f"{counts.name} was written to meanwhile: run it again")
                 self.exitcode = UNUSABLE
-        if any(one.rejected for one in moved):
+        if any(counts.rejected for counts in collections):
             print(f"rejected documents are in {config.rejects}")
 
-    def _report(self, before: Totals, after: Totals) -> None:
-        for name in ("links", "proxies", "records"):
-            there, now = getattr(before, name), getattr(after, name)
-            print(f"{name} in the store: {there} before, {now} after, {now - there} new")
+
+def _print_sums(before: Totals, after: Totals) -> None:
+    for name in ("links", "proxies", "records"):
+        old, new = getattr(before, name), getattr(after, name)
+        print(f"{name} in the store: {old} before, {new} after, {new - old} new")

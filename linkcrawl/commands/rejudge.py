@@ -8,17 +8,16 @@ from contextlib import closing
 from typing import Any
 
 from attrs import evolve
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.check.rejudge import rejudge
 from linkcrawl.check.verdict import VERDICT_VERSION
-from linkcrawl.cli.errors import one_line
-from linkcrawl.cli.terminal import columns, tell
+from linkcrawl.cli.options import OfflineCommand
+from linkcrawl.cli.terminal import table
 from linkcrawl.items import DueLink, Record, Rejudged
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.status.snapshot import config_of, policies_of
+from linkcrawl.status.snapshot import policies_of
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_existing, open_store
 from linkcrawl.stores.retry import BlockingRetry
@@ -26,14 +25,11 @@ from linkcrawl.stores.retry import BlockingRetry
 #: Links that are judged and stored together.
 BATCH = 1000
 
-HEAD = ("LINKS", "BEFORE", "NOW")
+COLUMNS = ("LINKS", "BEFORE", "NOW")
 
 
-class Command(ScrapyCommand):
+class Command(OfflineCommand):
     """May run beside a crawl, and be stopped at any moment: what was judged stays, the rest is judged next time."""
-
-    requires_project = True
-    requires_crawler_process = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,15 +49,17 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise UsageError("it takes no arguments")
-        with one_line(self):
-            config = config_of(self.settings)
-            policies, retry = policies_of(config), BlockingRetry(config.patience)
-            open_existing(config.store).close()  # a store that isn't there is a mistake, not a new store
-            with closing(open_existing(config.store) if opts.dry_run else open_store(config.store)) as store:
-                try:
-                    self._rejudge(store, policies, retry, opts.dry_run)
-                finally:
-                    tell(self._report(opts.dry_run))
+        super().run(args, opts)
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
+        policies, retry = policies_of(config), BlockingRetry(config.patience)
+        open_existing(config.store).close()  # a store that isn't there is a mistake, not a new store
+        with closing(open_existing(config.store) if opts.dry_run else open_store(config.store)) as store:
+            try:
+                self._rejudge(store, policies, retry, opts.dry_run)
+            finally:
+                print(self._report(opts.dry_run))
 
     def _rejudge(self, store: Store, policies: Policies, retry: BlockingRetry, dry_run: bool) -> None:
         after = None
@@ -88,7 +86,7 @@ class Command(ScrapyCommand):
         told = f"{changed + self._kept} latest records of older tables: {changed} {would}, {self._kept} as before"
         if self._overtaken:
             told += f"; {self._overtaken} were changed by a crawl meanwhile and left alone"
-        return "\n".join([*([columns(HEAD, lines)] if lines else []), told])
+        return "\n".join([*([table(COLUMNS, lines)] if lines else []), told])
 
 
 def _judged(link: DueLink, record: Record, policies: Policies) -> Rejudged:

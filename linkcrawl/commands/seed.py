@@ -1,70 +1,67 @@
-"""`scrapy seed`: seeds taken up into the store, nothing checked."""
+"""`scrapy seed`: adds seeds to the store. Sends nothing."""
 
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 
 from rich.console import Console
-from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from linkcrawl.cli.errors import one_line
-from linkcrawl.config import Config, read_config
+from linkcrawl.cli.options import OfflineCommand
+from linkcrawl.config import Config
 from linkcrawl.errors import StoreLost
 from linkcrawl.ingest.ingest import IngestCounts, ingest
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.retry import BlockingRetry
 
 
-class Command(ScrapyCommand):
-    requires_project = True
-    requires_crawler_process = False
+class Command(OfflineCommand):
+    """May run beside a crawl. The counts so far are printed however it ends."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts = IngestCounts()
+        self._counts = IngestCounts()
 
     def syntax(self) -> str:
         return "SOURCE..."
 
     def short_desc(self) -> str:
-        return "Take seeds up into the store without checking them"
+        return "Add seeds to the store without checking them"
 
     def long_desc(self) -> str:
         return (
             "SOURCE is a file (.jsonl .ndjson .csv .tsv .txt .xml .cmdi, gzipped or not), a folder of such files, "
-            "or - for JSON lines on standard input. Rejected lines are added to LINKCRAWL_REJECTS."
+            "or - for JSON lines on standard input. Rejected lines are appended to LINKCRAWL_REJECTS."
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if not args or any(arg.startswith("-") and arg != "-" for arg in args):
             raise UsageError("one SOURCE or several are needed")
-        with one_line(self):
-            config = read_config(self.settings or {}, need_contact=False)
-            try:
-                self._ingest(args, config)
-            except (KeyboardInterrupt, StoreLost):
-                self._report(config)
-                raise
-            self._report(config)
+        super().run(args, opts)
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
+        try:
+            self._ingest(args, config)
+        except (KeyboardInterrupt, StoreLost):
+            self._print_counts(config)
+            raise
+        self._print_counts(config)
 
     def _ingest(self, args: list[str], config: Config) -> None:
-        store = open_store(config.store)
-        try:
-            with Console(stderr=True).status("reading") as status:
-                retry = BlockingRetry(config.patience)
+        with closing(open_store(config.store)) as store, Console(stderr=True).status("reading") as status:
+            retry = BlockingRetry(config.patience)
 
-                def progress(counts: IngestCounts) -> None:
-                    self.counts = counts
-                    retry.answered()
-                    status.update(f"{counts.read} read")
+            def on_progress(counts: IngestCounts) -> None:
+                self._counts = counts
+                retry.answered()
+                status.update(f"{counts.read} read")
 
-                ingest(args, store, config.rejects, progress, retry.wait)
-        finally:
-            store.close()
+            ingest(args, store, config.rejects, on_progress, retry.wait)
 
-    def _report(self, config: Config) -> None:
-        counts = self.counts
+    def _print_counts(self, config: Config) -> None:
+        counts = self._counts
         print(f"{counts.read} read, {counts.new} new, {counts.known} known, {counts.rejected} rejected")
         if counts.rejected:
             print(f"rejected lines are in {config.rejects}, with file, line number and reason")

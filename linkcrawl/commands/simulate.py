@@ -1,4 +1,5 @@
-"""`scrapy simulate`: how long a crawl takes, what for, and what a change of policy would cost. Sends nothing."""
+"""`scrapy simulate`: how long a crawl takes, which gates take longest, and what another policy file would change. Sends
+nothing."""
 
 from __future__ import annotations
 
@@ -9,69 +10,25 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
-from attrs import frozen
 from rich.console import Console
 from rich.table import Table
-from scrapy.commands import ScrapyCommand
 
-from linkcrawl.cli.errors import one_line
-from linkcrawl.config import Config, read_config
+from linkcrawl.cli.options import OfflineCommand
+from linkcrawl.config import Config
 from linkcrawl.errors import ConfigError
-from linkcrawl.items import Order
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import load
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.politeness.robots.cache import restored
-from linkcrawl.simulation.engine import Chain, SimulationResult, chains, simulate
-from linkcrawl.simulation.workload import LoadBuilder, Workload, of_catalogue, of_sources, of_store
-from linkcrawl.status.snapshot import StoreSnapshot
+from linkcrawl.simulation.scenario import SLOWEST, Scenario, run_scenario
+from linkcrawl.simulation.workload import of_catalogue, of_sources, of_store
+from linkcrawl.status.snapshot import policies_of
 from linkcrawl.stores.opening import open_existing
-from linkcrawl.units import DAY, HOUR, MINUTE
-
-#: Seconds of an answer from a host that has never been asked: the mean of a whole catalogue's (4 million checks).
-UNKNOWN = 0.44
-#: Slowest gates that are shown.
-SHOWN = 15
+from linkcrawl.text import seconds_text, span
 
 
-@frozen(kw_only=True)
-class WhatIf:
-    """A crawl under some policies: its course, the time that each gate alone takes, and where delays come from."""
-
-    course: SimulationResult
-    chains: list[Chain]
-    origins: Mapping[str, str]
-
-    def row(self) -> dict[str, Any]:
-        course = self.course
-        return {
-            "requests": course.requests,
-            "left": course.left,
-            "makespan_s": course.makespan,
-            "bound_s": course.bound,
-            "ratio": course.makespan / course.bound if course.bound else None,
-            "slowest": [
-                {
-                    "name": chain.name,
-                    "requests": chain.requests,
-                    "delay_s": chain.delay,
-                    "because": self.origins.get(chain.name, "policy"),
-                    "alone_s": chain.seconds,
-                    "ends_s": course.ends.get(chain.name),
-                }
-                for chain in self.chains[:SHOWN]
-            ],
-        }
-
-
-class Command(ScrapyCommand):
-    """Reads only, and may run beside a crawl."""
-
-    requires_project = True
-    requires_crawler_process = False
+class Command(OfflineCommand):
+    """Reads only; may run beside a crawl."""
 
     def syntax(self) -> str:
         return "[SOURCE...] [--policies FILE] [--catalogue FILE --links N --hosts N] [--format text|json]"
@@ -81,9 +38,10 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Crawls what is due in the store, the links of sources, or an imagined catalogue, on a virtual clock. With "
-            "--policies, also under that file, beside the one in force (LINKCRAWL_POLICIES). Answers are taken to come "
-            "as quickly as they did, and to be good. Redirects are known of an imagined catalogue only."
+            "Crawls the store's due links, the links of sources, or an imagined catalogue on a virtual clock. With "
+            "--policies, crawls them also under that file, to compare it with the one in force (LINKCRAWL_POLICIES). "
+            "Every answer is assumed to be good and to take as long as it did before. Redirects are known only of an "
+            "imagined catalogue."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -94,105 +52,61 @@ class Command(ScrapyCommand):
         parser.add_argument("--hosts", type=int, default=1_000, help="hosts of the imagined catalogue, 2 or more")
         parser.add_argument("--format", choices=("text", "json"), default="text")
 
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with one_line(self):
-            self._simulate(args, opts)
-
-    def _simulate(self, args: list[str], opts: argparse.Namespace) -> None:
-        config = read_config(self.settings or {}, need_contact=False)
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        config = self.config()
         if opts.catalogue and (args or opts.links < 1 or opts.hosts < 2):
             raise ConfigError("--catalogue: takes no SOURCE, and wants --links from 1 and --hosts from 2")
-        policies = {"now": load(config.policies) if config.policies else Policies()}
+        policies = {"now": policies_of(config)}
         if opts.policies:
             policies[f"with {opts.policies}"] = load(Path(opts.policies))
-        outcomes = {name: self._outcome(args, opts, config, rules) for name, rules in policies.items()}
+        scenarios = {name: _run(args, opts, config, rules) for name, rules in policies.items()}
         if opts.format == "json":
-            print(json.dumps({name: outcome.row() for name, outcome in outcomes.items()}, ensure_ascii=False, indent=1))
+            rows = {name: scenario.row() for name, scenario in scenarios.items()}
+            print(json.dumps(rows, ensure_ascii=False, indent=1))
         else:
-            show(outcomes)
-
-    def _outcome(self, args: list[str], opts: argparse.Namespace, config: Config, policies: Policies) -> WhatIf:
-        now, book, orders = time.time(), HostStateCache(), dict[str, Order]()
-        seconds: Mapping[str, float] = {}
-        if opts.catalogue:
-            work, seconds = of_catalogue(Path(opts.catalogue), opts.links, opts.hosts)
-        elif args:
-            work = of_sources(args)
-        else:
-            with closing(open_existing(config.store)) as store:
-                work, book, orders = (
-                    of_store(store, policies, now),
-                    HostStateCache(store.hosts(), now=lambda: now),
-                    store.orders(),
-                )
-        return outcome(work, config, policies, book, now, orders=orders, seconds=seconds)
+            _show(scenarios)
 
 
-def outcome(
-    work: Workload,
-    config: Config,
-    policies: Policies,
-    book: HostStateCache,
-    now: float,
-    *,
-    orders: Mapping[str, Order] = MappingProxyType({}),
-    seconds: Mapping[str, float] = MappingProxyType({}),
-) -> WhatIf:
-    """Crawl a workload on the virtual clock. `book`: what is remembered of hosts; `seconds`: answer times known
-    better, by host."""
-    outlook = StoreSnapshot(
-        config=config,
-        policies=policies,
-        hosts=book,
-        robots=restored(book, token=config.product, ttl=config.robots_ttl),
-        orders=orders,
-        due={},
-        started_at=now,
-        now=lambda: now,
-    )
-    loading = LoadBuilder(outlook, seconds)
-    loads = loading.loads(work, UNKNOWN)
-    course = simulate(loads, loading.limits, config.concurrent_requests or sys.maxsize, began=now)
-    return WhatIf(course=course, chains=chains(loads, loading.limits), origins=loading.origins)
+def _run(args: list[str], opts: argparse.Namespace, config: Config, policies: Policies) -> Scenario:
+    now = time.time()
+    if opts.catalogue:
+        work, answer_times = of_catalogue(Path(opts.catalogue), opts.links, opts.hosts)
+        return run_scenario(work, config, policies, HostStateCache(), now, answer_times=answer_times)
+    if args:
+        return run_scenario(of_sources(args), config, policies, HostStateCache(), now)
+    with closing(open_existing(config.store)) as store:
+        work, orders = of_store(store, policies, now), store.orders()
+        hosts = HostStateCache(store.hosts(), now=lambda: now)
+    return run_scenario(work, config, policies, hosts, now, orders=orders)
 
 
-def show(outcomes: Mapping[str, WhatIf]) -> None:
-    """A paragraph and a table for each; last, what the second changes."""
+def _show(scenarios: Mapping[str, Scenario]) -> None:
+    """A sentence and a table for each scenario; then the difference, where there are two."""
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)  # a pipe has no width to keep to
-    for name, made in outcomes.items():
-        course = made.course
-        ratio = course.makespan / course.bound if course.bound else 1.0
+    for name, scenario in scenarios.items():
+        result = scenario.result
+        ratio = result.makespan / result.bound if result.bound else 1.0
         console.print(
-            f"{name}: {course.requests:,} requests in {span(course.makespan)}, {ratio:.3f} times the least that "
-            f"politeness allows ({span(course.bound)})" + (f"; {course.left:,} links stay due" if course.left else ""),
+            f"{name}: {result.requests:,} requests in {span(result.makespan)}, {ratio:.3f} times the least that "
+            f"politeness allows ({span(result.bound)})" + (f"; {result.left:,} links stay due" if result.left else ""),
             highlight=False,
         )
-        console.print(_slowest(made))
-    if len(outcomes) == 2:
-        before, after = outcomes.values()
-        console.print(
-            f"The change: {span(before.course.makespan)} become {span(after.course.makespan)}.", highlight=False
-        )
+        console.print(_slowest(scenario))
+    if len(scenarios) == 2:
+        before, after = (span(scenario.result.makespan) for scenario in scenarios.values())
+        console.print(f"The change: {before} become {after}.", highlight=False)
 
 
-def _slowest(made: WhatIf) -> Table:
+def _slowest(scenario: Scenario) -> Table:
     table = Table("slowest", "requests", "delay", "because", "alone takes", "ends after", box=None)
-    for chain in made.chains[:SHOWN]:
-        end = made.course.ends.get(chain.name)
+    for minimum in scenario.times[:SLOWEST]:
+        end = scenario.result.ends.get(minimum.name)
         table.add_row(
-            chain.name,
-            f"{chain.requests:,}",
-            f"{chain.delay:.3g} s",
-            made.origins.get(chain.name, "policy"),
-            span(chain.seconds),
+            minimum.name,
+            f"{minimum.requests:,}",
+            seconds_text(minimum.delay),
+            scenario.origin(minimum),
+            span(minimum.seconds),
             "" if end is None else span(end),
         )
     return table
-
-
-def span(seconds: float) -> str:
-    """Seconds for people: the largest unit of which there are two or more."""
-    for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.1f} seconds"

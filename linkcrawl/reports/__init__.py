@@ -1,1 +1,1 @@
-"""Reports on a whole store: made once (`make.report`), told as JSON for programs and as one HTML page for people."""
+"""Reports on a whole store: `make.make_report` makes one, as JSON for programs or as one HTML page for people."""

@@ -29,7 +29,7 @@ NOT_ASKED_CATEGORIES = frozenset({Category.BLOCKED_BY_ROBOTS, Category.INVALID})
 NAMED = 5
 
 
-def report(store: Store, now: float, floor: float, top: int = 100) -> Report:
+def make_report(store: Store, now: float, floor: float, top: int = 100) -> Report:
     """The report of a store. `floor`: DOWNLOAD_DELAY in seconds, which a Crawl-delay is measured by; `top` bounds every
     list of links and hosts, not those of collections and providers."""
     summary = store.summary(now, top)

@@ -1,4 +1,4 @@
-"""What would be done with a URL and why, by all that is known without a request."""
+"""What would become of a URL and why, by everything that is known without a request."""
 
 from __future__ import annotations
 
@@ -8,99 +8,101 @@ from typing import Any
 from attrs import frozen
 
 from linkcrawl import urls
-from linkcrawl.check.verdict import judge
 from linkcrawl.config import Config
 from linkcrawl.items import DueLink, Record, iso
 from linkcrawl.network.guard import allowed
 from linkcrawl.politeness.policy.rules import Applied
-from linkcrawl.politeness.robots.cache import Access
+from linkcrawl.politeness.robots.cache import Access, RobotsEntry, RobotsVerdict
 from linkcrawl.politeness.robots.middleware import denial_of
-from linkcrawl.status.hosts import HostStatus, HostStatusReport, State
-from linkcrawl.status.render import (
-    Facts,
-    contribution,
-    delay_facts,
-    gate_facts,
-    head_word,
-    order_facts,
-    policy_facts,
-    robots_text,
-)
+from linkcrawl.status.hosts import HostDetails, HostStatusReport, State, delay_rows
 from linkcrawl.status.snapshot import StoreSnapshot
+from linkcrawl.status.texts import policy_text, recorded_text, robots_text
 from linkcrawl.stores.contract import Store
 
 
 @frozen(kw_only=True)
 class Forecast:
-    """What would become of a check: `reason` where its record can be told without a request, and `says`, one line."""
+    """What would become of a check now. `reason`: of its record, where no request is needed to know it; `text`: one
+    line."""
 
     reason: str | None
-    says: str
+    text: str
 
 
-class Explanation:
-    """All that bears on one URL. Raises StoreLost."""
+@frozen(kw_only=True)
+class RobotsAssessment:
+    """robots.txt on a URL. `access`: the verdict now, UNKNOWN where the file has to be fetched first. `entry`: the copy
+    that was read last, and `copy_access`, its verdict; None where it was never read."""
 
-    def __init__(self, store: Store, outlook: StoreSnapshot, text: str):
-        self.url = urls.tidy(text)
-        self.target = urls.read_tidy(self.url)
-        self.outlook = outlook
-        key = urls.key(self.url, self.target)
-        self.link: DueLink | None = store.link(key)
-        self.record: Record | None = store.latest(key)
+    authority: str
+    access: Access
+    entry: RobotsEntry | None
+    copy_access: Access | None
 
     @property
-    def is_due(self) -> bool:
-        """Whether the store has it as due now."""
-        return self.link is not None and self.link.next_check_at <= self.outlook.now()
+    def text(self) -> str:
+        """One line."""
+        if self.entry is None:
+            return "not read yet: it is read first"
+        verdict = f"{self.copy_access}: {robots_text(self.entry)}"
+        return f"{verdict}; that is over: it is read again first" if self.access is Access.UNKNOWN else verdict
 
-    def _due_text(self) -> str:
-        if self.link is None:
-            return "not in the store; scrapy seed takes it up"
-        if self.record is None:
-            return "yes, it was never checked"
-        return f"{'yes, since' if self.is_due else 'no, again at'} {iso(self.link.next_check_at)}"
 
-    def facts(self) -> Facts:
-        """For people, a fact a line."""
-        told: Facts = [("url", self.url)]
-        if isinstance(self.target, urls.Target):
-            told += self._of_target(self.target)
-        else:
-            told.append(("would be", f"recorded as {_recorded(self.target.reason)}: {self.target.error}"))
-        return [*told, ("due", self._due_text()), *self._of_history()]
+@frozen(kw_only=True)
+class TargetAssessment:
+    """A URL that can be requested, as host, policies and robots.txt have it. `url`: as it would be requested. `method`:
+    of the first request, `method_by_policy` where a rule says so. `cost`: delays that a request for it counts for."""
 
-    def _of_target(self, target: urls.Target) -> Facts:
-        weighed = TargetAssessment(self.outlook, target, self.link)
-        view, overview = weighed.view, weighed.overview
-        return [
-            ("request", target.url),
-            ("would be", weighed.prospect.says),
-            ("host", f"{target.host}, {view.state}" + (f" ({view.why})" if view.why else "")),
-            *gate_facts(view),
-            *order_facts(view.order),
-            *delay_facts(overview, view),
-            *([("cost", f"{weighed.cost:g} delays")] if weighed.cost > 1 else []),
-            *[("limit", limit.text) for limit in weighed.applied.limits],
-            *policy_facts(weighed.applied),
-            ("robots.txt", weighed.robots_says),
-            ("method", weighed.method_says),
-        ]
-
-    def _of_history(self) -> Facts:
-        told: Facts = []
-        if self.link is not None:
-            told.append(("found in", ", ".join(self.link.collections) or "no collection"))
-            told.append(("attempt", f"{self.link.state.attempt} checks in a row were not Ok"))
-        record = self.record
-        if record is not None:
-            came = record.error or f"{record.status} by {record.method}"
-            why = record.reason if record.confirmed else f"{record.reason}, suspected only"
-            told.append(("last check", f"{iso(record.checked_at)}: {record.category} ({why}), {came}"))
-        return told
+    url: str
+    details: HostDetails
+    applied: Applied
+    cost: float
+    method: str
+    method_by_policy: bool
+    robots: RobotsAssessment
+    forecast: Forecast
 
     def row(self) -> dict[str, Any]:
-        """For JSON."""
+        """The assessment for JSON."""
+        status = self.details.status
+        return {
+            "request": self.url,
+            **{name: value for name, value in status.row().items() if name not in ("due", "walls")},
+            "due_at_host": status.due,
+            "members": list(status.members),
+            "reason": self.forecast.reason,
+            "would_be": self.forecast.text,
+            "cost": self.cost,
+            "method": self.method,
+            "considered": delay_rows(self.details.considered),
+            "policies": [{"name": rule.name, "says": policy_text(rule)} for rule in self.applied.rules],
+            "limits": [
+                {
+                    "name": limit.name,
+                    "delay": limit.delay,
+                    "quotas": {quota.window.key: quota.most for quota in limit.quotas},
+                    "policy": limit.rule,
+                }
+                for limit in self.applied.limits
+            ],
+            "robots": {"authority": self.robots.authority, "access": self.robots.access, "says": self.robots.text},
+        }
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """Everything that bears on one URL. `url`: tidied. `target`: its assessment, or the refusal of a URL that can't be
+    requested. `link`: as the store has it, None where it doesn't; `is_due`: it is due now. `record`: of its last check,
+    None where it was never checked."""
+
+    url: str
+    target: TargetAssessment | urls.Refused
+    link: DueLink | None
+    is_due: bool
+    record: Record | None
+
+    def row(self) -> dict[str, Any]:
+        """The explanation for JSON."""
         link, record = self.link, self.record
         row: dict[str, Any] = {
             "url": self.url,
@@ -113,105 +115,87 @@ class Explanation:
         }
         if isinstance(self.target, urls.Refused):
             return {**row, "request": None, "reason": self.target.reason, "would_be": self.target.error}
-        return {**row, "request": self.target.url, **TargetAssessment(self.outlook, self.target, link).row()}
+        return {**row, **self.target.row()}
 
 
-class TargetAssessment:
-    """A URL that can be requested, and what host, policies and robots.txt say of it, in the frontier's own order."""
-
-    def __init__(self, outlook: StoreSnapshot, target: urls.Target, link: DueLink | None):
-        self._outlook, self._target = outlook, target
-        self.overview = HostStatusReport(outlook, target.host)
-        self.view: HostStatus = self.overview.host(target.host)
-        collections, providers = ((), ()) if link is None else (link.collections, link.providers)
-        self.applied: Applied = outlook.policies.of_link(target.host, collections, providers)
-        self.cost = self.applied.cost(target.url)
-        self._entry = outlook.robots.get(target.authority)
-        self._robots = outlook.robots.verdict(target.authority, target.url, outlook.now())
-
-    @property
-    def method(self) -> str:
-        """What is asked first."""
-        useless = self._outlook.hosts.head_useless(self._target.host, self._outlook.now())
-        return self.applied.method or ("GET" if useless else "HEAD")
-
-    @property
-    def method_says(self) -> str:
-        if self.applied.method is not None:
-            return f"{self.method}, by policy"
-        return f"{self.method}; HEAD {head_word(self.overview, self._target.host)}"
-
-    @property
-    def robots_says(self) -> str:
-        if self._entry is None:
-            return "not read yet: it is read first"
-        verdict = self._entry.verdict(self._target.url, self._outlook.now())
-        said = f"{verdict.access}: {robots_text(self._entry)}"
-        return f"{said}; that is over: it is read again first" if self._robots.access is Access.UNKNOWN else said
-
-    @property
-    def prospect(self) -> Forecast:
-        """What would become of a check now."""
-        skipped, bar = self.applied.skipped_by(self._target.url), denial_of(self._robots)
-        if _is_forbidden(self._target.hostname, self._outlook.config):
-            return Forecast(reason="forbidden_address", says=f"recorded as {_recorded('forbidden_address')}")
-        if (paused := self._paused()) is not None:
-            return Forecast(reason=None, says=f"not asked: {paused}; the link stays due")
-        if skipped is not None:
-            says = f"recorded as {_recorded('skipped_by_policy')}: policy {skipped} skips it"
-            return Forecast(reason="skipped_by_policy", says=says)
-        if bar is not None:
-            return Forecast(reason=bar.reason, says=f"recorded as {_recorded(bar.reason)}: {self._entry_note()}")
-        return Forecast(reason=None, says=f"asked by {self.method} {self._when()}")
-
-    def row(self) -> dict[str, Any]:
-        """For JSON."""
-        keeper, prospect = self.overview.keeper, self.prospect
-        return {
-            **{name: value for name, value in self.view.row().items() if name != "due"},
-            "due_at_host": self.view.due,
-            "members": list(self.view.members),
-            "reason": prospect.reason,
-            "would_be": prospect.says,
-            "cost": self.cost,
-            "method": self.method,
-            "considered": [
-                {"seconds": round(number.seconds, 3), "origin": number.origin}
-                for number in keeper.considered(self.view.gate)
-            ],
-            "policies": [{"name": rule.name, "says": contribution(rule)} for rule in self.applied.rules],
-            "limits": [
-                {
-                    "name": limit.name,
-                    "delay": limit.delay,
-                    "quotas": {quota.window.key: quota.most for quota in limit.quotas},
-                    "policy": limit.rule,
-                }
-                for limit in self.applied.limits
-            ],
-            "robots": {"authority": self._target.authority, "access": self._robots.access, "says": self.robots_says},
-        }
-
-    def _paused(self) -> str | None:
-        """Why nothing of the kind is asked now, by an order, a ban, a pause or quiet hours."""
-        if self.view.state in (State.BLOCKED, State.QUIET):
-            return self.view.why
-        if self.applied.paused_by is not None:
-            return f"paused by policy {self.applied.paused_by}"
-        return "quiet hours" if self.applied.open_at(self._outlook.now()) > self._outlook.now() else None
-
-    def _when(self) -> str:
-        moments = [self.overview.keeper.limit_opens(limit) for limit in self.applied.limits]
-        wake = max([self.view.wake or 0.0, *moments])
-        when = f"at {iso(wake)} at the earliest" if wake > self._outlook.now() else "as soon as it is its turn"
-        return f"{when}, once robots.txt is read" if self._robots.access is Access.UNKNOWN else when
-
-    def _entry_note(self) -> str:
-        return self._robots.note or (self._entry.note if self._entry else "")
+def explain(store: Store, snapshot: StoreSnapshot, text: str) -> Explanation:
+    """The explanation of a URL, which may stand in the store or not. Raises StoreLost."""
+    url = urls.tidy(text)
+    target = urls.read_tidy(url)
+    key = urls.key(url, target)
+    link = store.link(key)
+    return Explanation(
+        url=url,
+        target=target if isinstance(target, urls.Refused) else _assess(snapshot, target, link),
+        link=link,
+        is_due=link is not None and link.next_check_at <= snapshot.now(),
+        record=store.latest(key),
+    )
 
 
-def _recorded(reason: str) -> str:
-    return f"{judge(reason).category}, {reason}, without a request"
+def _assess(snapshot: StoreSnapshot, target: urls.Target, link: DueLink | None) -> TargetAssessment:
+    report, now = HostStatusReport(snapshot, target.host), snapshot.now()
+    details = report.details(target.host)
+    collections, providers = ((), ()) if link is None else (link.collections, link.providers)
+    applied = snapshot.policies.of_link(target.host, collections, providers)
+    entry = snapshot.robots.get(target.authority)
+    verdict = snapshot.robots.verdict(target.authority, target.url, now)
+    method = applied.method or ("GET" if details.head_useless else "HEAD")
+    opens_at = max([details.status.wake or 0.0, *map(report.opens_at, applied.limits)])
+    return TargetAssessment(
+        url=target.url,
+        details=details,
+        applied=applied,
+        cost=applied.cost(target.url),
+        method=method,
+        method_by_policy=applied.method is not None,
+        robots=RobotsAssessment(
+            authority=target.authority,
+            access=verdict.access,
+            entry=entry,
+            copy_access=None if entry is None else entry.verdict(target.url, now).access,
+        ),
+        forecast=_forecast(snapshot, target, details, applied, verdict, method, opens_at),
+    )
+
+
+def _forecast(
+    snapshot: StoreSnapshot,
+    target: urls.Target,
+    details: HostDetails,
+    applied: Applied,
+    robots: RobotsVerdict,
+    method: str,
+    opens_at: float,
+) -> Forecast:
+    """The forecast, in the order in which the frontier decides."""
+    now = snapshot.now()
+    if _is_forbidden(target.hostname, snapshot.config):
+        return _recorded("forbidden_address")
+    if (why := _paused(details, applied, now)) is not None:
+        return Forecast(reason=None, text=f"not asked: {why}; the link stays due")
+    if (rule := applied.skipped_by(target.url)) is not None:
+        return _recorded("skipped_by_policy", f"policy {rule} skips it")
+    if (denial := denial_of(robots)) is not None:
+        entry = snapshot.robots.get(target.authority)
+        return _recorded(denial.reason, robots.note or (entry.note if entry else ""))
+    when = f"at {iso(opens_at)} at the earliest" if opens_at > now else "as soon as it is its turn"
+    first = ", once robots.txt is read" if robots.access is Access.UNKNOWN else ""
+    return Forecast(reason=None, text=f"asked by {method} {when}{first}")
+
+
+def _paused(details: HostDetails, applied: Applied, now: float) -> str | None:
+    """Why no such link is asked now: an order, a ban, a pause or quiet hours; None where one may be."""
+    status = details.status
+    if status.state in (State.BLOCKED, State.QUIET):
+        return status.why
+    if applied.paused_by is not None:
+        return f"paused by policy {applied.paused_by}"
+    return "quiet hours" if applied.open_at(now) > now else None
+
+
+def _recorded(reason: str, why: str | None = None) -> Forecast:
+    return Forecast(reason=reason, text=recorded_text(reason, why))
 
 
 def _is_forbidden(hostname: str, config: Config) -> bool:

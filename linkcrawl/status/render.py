@@ -1,41 +1,47 @@
-"""A host for people and for JSON: a line of the list, and all that is known of one."""
+"""The values of this room as text: rows of a table, and facts about one thing, which a terminal lays out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from linkcrawl.items import HostMemory, Order, iso
-from linkcrawl.politeness.pacing.state import Pace
-from linkcrawl.politeness.policy.limits import DAYS, Quota, requests_in
+from linkcrawl import urls
+from linkcrawl.items import Order, iso
+from linkcrawl.politeness.policy.limits import DAYS
 from linkcrawl.politeness.policy.rules import Applied, Policy
-from linkcrawl.politeness.robots.cache import RobotsEntry
-from linkcrawl.status.hosts import HostStatus, HostStatusReport
+from linkcrawl.status.explain import Explanation, TargetAssessment
+from linkcrawl.status.hosts import CollectionForecast, HostDetails, HostStatus
+from linkcrawl.status.texts import head_text, policy_text, recorded_text, robots_text
 from linkcrawl.text import seconds_text, span
 
-HEAD = ("HOST", "STATE", "DELAY", "FROM", "DUE", "ETA", "WAKE", "WALLS", "WHY")
+if TYPE_CHECKING:
+    from linkcrawl.status.cluster import ClusterStatus  # it needs the extra `redis`
 
-#: Hosts of a shared gate that are named; of more, how many.
+HOST_COLUMNS = ("HOST", "STATE", "DELAY", "FROM", "DUE", "ETA", "WAKE", "WALLS", "WHY")
+WORKER_COLUMNS = ("WORKER", "SINCE", "GATES", "WITH WORK", "LEASES")
+
+#: Hosts and gates that are named one by one; of more, only the number.
 NAMED = 10
 
-#: Origin of the number that is no number of its own while a host is as quick as ever.
+#: Origin of a number that changes nothing while a gate answers as fast as ever.
 SLOWER_THAN_USUAL = "answers slower than usual"
 
+#: Names with texts, a line each. An empty name continues the one before.
 Facts = list[tuple[str, str]]
 
 
-def line(view: HostStatus, now: float, walls: Mapping[str, int] = {}) -> tuple[str, ...]:
-    """A host's line of the list, in the order of HEAD. `walls`: links behind each of its walls."""
+def host_line(status: HostStatus, now: float) -> tuple[str, ...]:
+    """A host's row of the list, under HOST_COLUMNS."""
     return (
-        view.host,
-        view.state,
-        seconds_text(view.delay.seconds),
-        view.delay.origin,
-        str(view.due),
-        "" if view.eta is None else span(view.eta - now),
-        "" if view.wake is None else iso(view.wake),
-        walls_text(walls),
-        view.why,
+        status.host,
+        status.state,
+        seconds_text(status.delay.seconds),
+        status.delay.origin,
+        str(status.due),
+        "" if status.eta is None else span(status.eta - now),
+        "" if status.wake is None else iso(status.wake),
+        walls_text(status.walls),
+        status.why,
     )
 
 
@@ -44,164 +50,166 @@ def walls_text(walls: Mapping[str, int]) -> str:
     return ", ".join(f"{wall} {links:,}" for wall, links in sorted(walls.items(), key=lambda item: (-item[1], item[0])))
 
 
-def host_row(overview: HostStatusReport, host: str) -> dict[str, Any]:
-    """All that is known of a host, for JSON."""
-    view, outlook = overview.host(host), overview.outlook
-    pace, memory = overview.pace(view), outlook.hosts.get(host)
-    return {
-        **view.row(),
-        "members": list(view.members),
-        "policies": [rule.name for rule in overview.keeper.applied(host).rules],
-        "considered": [
-            {"seconds": round(number.seconds, 3), "origin": number.origin}
-            for number in overview.keeper.considered(view.gate)
-        ],
-        "answer_time": pace.answer_time,
-        "requests_today": requests_in(pace.counts, DAYS, outlook.now()),
-        "quotas": [
-            {
-                "key": quota.window.key,
-                "most": quota.most,
-                "requests": requests_in(pace.counts, quota.window, outlook.now()),
-            }
-            for quota in overview.keeper.pacing_limits(view.gate).quotas
-        ],
-        "robots": [robots_row(authority, entry) for authority, entry in robots_of(overview, host)],
-        "head": head_word(overview, host),
-        "failing_since": None if memory.failing_since is None else iso(memory.failing_since),
-        "last_request": None if pace.last_end is None else iso(pace.last_end),
-    }
+def forecast_text(forecast: CollectionForecast, now: float) -> str:
+    """When a collection's due links will have been checked."""
+    when = "not foreseeable" if forecast.eta is None else f"not before {span(forecast.eta - now)} from now"
+    blocked = f"; {forecast.blocked} of them wait at blocked hosts" if forecast.blocked else ""
+    return f"{forecast.due} links of {forecast.collection} are due; the last is asked {when}{blocked}"
 
 
-def host_facts(overview: HostStatusReport, host: str) -> Facts:
-    """All that is known of a host, a fact a line."""
-    view, outlook = overview.host(host), overview.outlook
-    pace, now = overview.pace(view), outlook.now()
+def worker_lines(cluster: ClusterStatus) -> list[tuple[str, ...]]:
+    """A row for each worker, under WORKER_COLUMNS."""
     return [
-        ("host", host),
-        *gate_facts(view),
-        ("state", " ".join(filter(None, [view.state, _until(view, now), f"({view.why})" if view.why else ""]))),
-        *order_facts(view.order),
-        *delay_facts(overview, view),
-        ("links due", _consequence(view, pace, now)),
-        *policy_facts(overview.keeper.applied(host)),
-        *robots_facts(overview, host),
-        ("HEAD", head_word(overview, host)),
-        ("requests", _requests(pace, overview.keeper.pacing_limits(view.gate).quotas, outlook.hosts.get(host), now)),
+        (
+            worker.name,
+            iso(worker.since),
+            str(len(worker.gates)),
+            str(worker.gates_with_work),
+            ", ".join(worker.gates[:NAMED]) + (" …" if len(worker.gates) > NAMED else ""),
+        )
+        for worker in cluster.workers
     ]
 
 
-def gate_facts(view: HostStatus) -> Facts:
-    """The gate, and who shares it."""
-    others = [host for host in view.members if host != view.host]
+def host_facts(details: HostDetails, now: float) -> Facts:
+    """All that is known of a host."""
+    status = details.status
+    walls = [("walls", walls_text(status.walls))] if status.walls else []
+    leased = [] if status.leased_by is None else [("leased by", status.leased_by or "nobody")]
+    return [
+        ("host", status.host),
+        *_gate_facts(status),
+        ("state", " ".join(filter(None, [status.state, _until(status, now), f"({status.why})" if status.why else ""]))),
+        *_order_facts(status.order),
+        *_delay_facts(details),
+        ("links due", _due_text(details, now)),
+        *_policy_facts(details.policies),
+        *_robots_facts(details),
+        ("HEAD", head_text(details.head_useless)),
+        ("requests", _requests_text(details)),
+        *walls,
+        *leased,
+    ]
+
+
+def explanation_facts(explanation: Explanation) -> Facts:
+    """Everything that bears on a URL."""
+    target = explanation.target
+    if isinstance(target, urls.Refused):
+        return [
+            ("url", explanation.url),
+            ("would be", recorded_text(target.reason, target.error)),
+            ("due", _is_due_text(explanation)),
+            *_history_facts(explanation),
+        ]
+    return [
+        ("url", explanation.url),
+        *_target_facts(target),
+        ("due", _is_due_text(explanation)),
+        *_history_facts(explanation),
+    ]
+
+
+def _target_facts(target: TargetAssessment) -> Facts:
+    status = target.details.status
+    method = f"{target.method}, by policy" if target.method_by_policy else None
+    return [
+        ("request", target.url),
+        ("would be", target.forecast.text),
+        ("host", f"{status.host}, {status.state}" + (f" ({status.why})" if status.why else "")),
+        *_gate_facts(status),
+        *_order_facts(status.order),
+        *_delay_facts(target.details),
+        *([("cost", f"{target.cost:g} delays")] if target.cost > 1 else []),
+        *_limit_facts(target.applied),
+        *_policy_facts(target.applied.rules),
+        ("robots.txt", target.robots.text),
+        ("method", method or f"{target.method}; HEAD {head_text(target.details.head_useless)}"),
+    ]
+
+
+def _is_due_text(explanation: Explanation) -> str:
+    if explanation.link is None:
+        return "not in the store; scrapy seed adds it"
+    if explanation.record is None:
+        return "yes, it was never checked"
+    return f"{'yes, since' if explanation.is_due else 'no, again at'} {iso(explanation.link.next_check_at)}"
+
+
+def _history_facts(explanation: Explanation) -> Facts:
+    facts: Facts = []
+    link, record = explanation.link, explanation.record
+    if link is not None:
+        facts.append(("found in", ", ".join(link.collections) or "no collection"))
+        facts.append(("attempt", f"{link.state.attempt} checks in a row were not Ok"))
+    if record is not None:
+        answer = record.error or f"{record.status} by {record.method}"
+        reason = record.reason if record.confirmed else f"{record.reason}, suspected only"
+        facts.append(("last check", f"{iso(record.checked_at)}: {record.category} ({reason}), {answer}"))
+    return facts
+
+
+def _gate_facts(status: HostStatus) -> Facts:
+    others = [host for host in status.members if host != status.host]
     if not others:
-        return [("gate", view.gate if view.gate != view.host else "its own")]
+        return [("gate", status.gate if status.gate != status.host else "its own")]
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    return [("gate", f"{view.gate}, shared with {', '.join(others[:NAMED])}{more}")]
+    return [("gate", f"{status.gate}, shared with {', '.join(others[:NAMED])}{more}")]
 
 
-def delay_facts(overview: HostStatusReport, view: HostStatus) -> Facts:
-    """The delay in force, and every number that was considered, but for those of nothing."""
-    considered = overview.keeper.considered(view.gate)
-    pace, limits = overview.pace(view), overview.keeper.pacing_limits(view.gate)
-    if pace.slowdown == 1:
-        considered = [number for number in considered if number.origin != SLOWER_THAN_USUAL]
+def _delay_facts(details: HostDetails) -> Facts:
+    """The delay in force, and every number other than 0 that was considered."""
+    delay, considered = details.status.delay, details.considered
+    if not details.answers_slower:
+        considered = tuple(number for number in considered if number.origin != SLOWER_THAN_USUAL)
     numbers = [f"{seconds_text(number.seconds)} {number.origin}" for number in considered if number.seconds]
-    if pace.last_cost > 1:
-        numbers.append(f"{pace.last_cost:g} times over, for the last request was expensive")
-    numbers += [quota.text for quota in limits.quotas]
-    return [
-        ("delay", f"{seconds_text(view.delay.seconds)} from {view.delay.origin}"),
-        ("considered", "; ".join(numbers)),
-    ]
+    if details.last_cost > 1:
+        numbers.append(f"{details.last_cost:g} times over, for the last request was expensive")
+    numbers += [status.quota.text for status in details.quotas]
+    return [("delay", f"{seconds_text(delay.seconds)} from {delay.origin}"), ("considered", "; ".join(numbers))]
 
 
-def order_facts(order: Order | None) -> Facts:
-    """What a person has ordered last."""
+def _order_facts(order: Order | None) -> Facts:
     if order is None:
         return []
     until = "" if order.until is None else f" until {iso(order.until)}"
     return [("order", f"{order.act}{until}, given {iso(order.at)}" + (f": {order.reason}" if order.reason else ""))]
 
 
-def policy_facts(applied: Applied) -> Facts:
-    """The rules that match, and what each says."""
-    names = ["policies", *[""] * len(applied.rules)]
-    texts = [f"{rule.name}: {contribution(rule)}" for rule in applied.rules] or ["none matches"]
+def _policy_facts(rules: tuple[Policy, ...]) -> Facts:
+    names = ["policies", *[""] * len(rules)]
+    texts = [f"{rule.name}: {policy_text(rule)}" for rule in rules] or ["none matches"]
     return list(zip(names, texts, strict=False))
 
 
-def contribution(rule: Policy) -> str:
-    """What a rule says, in the words of the policy file."""
-    said: list[str] = []
-    for name in ("delay", "crawl_delay", "agreement", "method"):
-        value = getattr(rule, name)
-        if value is not None:
-            said.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
-    said += [f"{quota.window.key} = {quota.most}" for quota in rule.quotas]
-    said += [name for name in ("group", "paused") if getattr(rule, name)]
-    said += [f"quiet {window.text}" for window in rule.quiet]
-    said += [f"skip {glob}" for glob in rule.skip]
-    said += [f"expensive {glob} = {cost:g}" for glob, cost in rule.expensive.items()]
-    said += [f"recheck {name} = {span(seconds)}" for name, seconds in rule.recheck.items()]
-    return ", ".join(said) or "nothing but its name"
+def _limit_facts(applied: Applied) -> Facts:
+    return [("limit", limit.text) for limit in applied.limits]
 
 
-def robots_of(overview: HostStatusReport, host: str) -> Iterator[tuple[str, RobotsEntry]]:
-    """What is known of a host's robots.txt files, by authority."""
-    for scheme in ("http", "https"):
-        entry = overview.outlook.robots.get(f"{scheme}://{host}")
-        if entry is not None:
-            yield f"{scheme}://{host}", entry
+def _robots_facts(details: HostDetails) -> Facts:
+    texts = [f"{authority}: {robots_text(entry)}" for authority, entry in details.robots.items()]
+    return [("robots.txt", text) for text in texts or ["not read yet"]]
 
 
-def robots_facts(overview: HostStatusReport, host: str) -> Facts:
-    """What is known of a host's robots.txt files, for people."""
-    told = [f"{authority}: {robots_text(entry)}" for authority, entry in robots_of(overview, host)]
-    return [("robots.txt", text) for text in told] or [("robots.txt", "not read yet")]
+def _until(status: HostStatus, now: float) -> str:
+    return "" if status.wake is None else f"for {span(status.wake - now)}, until {iso(status.wake)}"
 
 
-def robots_text(entry: RobotsEntry) -> str:
-    """What came of reading a robots.txt, and when it will be read again."""
-    asked = f", Crawl-delay {entry.robots.crawl_delay:g} s" if entry.robots and entry.robots.crawl_delay else ""
-    return f"{entry.note}{asked}; read {iso(entry.asked_at)}, again from {iso(entry.expires_at)} on"
+def _due_text(details: HostDetails, now: float) -> str:
+    """How many links are due, and how long they take at this delay."""
+    status = details.status
+    if status.eta is None:
+        return f"{status.due}" + (", and none of them goes while it is blocked" if status.due else "")
+    seconds = status.delay.seconds + (details.answer_time or 0.0)
+    what = "they take" if len(status.members) == 1 else "all that is due in its gate takes"
+    return f"{status.due}, one every {span(seconds)}: {what} {span(status.eta - now)} at least, until {iso(status.eta)}"
 
 
-def robots_row(authority: str, entry: RobotsEntry) -> dict[str, Any]:
-    """What is known of a robots.txt, for JSON."""
-    return {
-        "authority": authority,
-        "note": entry.note,
-        "crawl_delay": None if entry.robots is None else entry.robots.crawl_delay,
-        "asked_at": iso(entry.asked_at),
-        "expires_at": iso(entry.expires_at),
-    }
-
-
-def head_word(overview: HostStatusReport, host: str) -> str:
-    """What is known of HEAD there."""
-    useless = overview.outlook.hosts.head_useless(host, overview.outlook.now())
-    return "fails there where GET works: GET is asked at once" if useless else "has not failed where GET works"
-
-
-def _until(view: HostStatus, now: float) -> str:
-    return "" if view.wake is None else f"for {span(view.wake - now)}, until {iso(view.wake)}"
-
-
-def _consequence(view: HostStatus, pace: Pace, now: float) -> str:
-    """What the delay means for the links."""
-    if view.eta is None:
-        return f"{view.due}" + (", and none of them goes while it is blocked" if view.due else "")
-    each = view.delay.seconds + (pace.answer_time or 0.0)
-    whose = "they take" if len(view.members) == 1 else "all that is due in its gate takes"
-    return f"{view.due}, one every {span(each)}: {whose} {span(view.eta - now)} at least, until {iso(view.eta)}"
-
-
-def _requests(pace: Pace, quotas: Iterable[Quota], memory: HostMemory, now: float) -> str:
-    if pace.last_end is None:
+def _requests_text(details: HostDetails) -> str:
+    if details.last_request is None:
         return "none yet"
-    took = "" if pace.answer_time is None else f", answers take {pace.answer_time:.3g} s"
-    failing = "" if memory.failing_since is None else f", nothing answered since {iso(memory.failing_since)}"
-    windows = dict.fromkeys((DAYS, *(quota.window for quota in quotas)))
-    counts = ", ".join(f"{requests_in(pace.counts, window, now)} {window.current}" for window in windows)
-    return f"{counts}, the last ended {iso(pace.last_end)}{took}{failing}"
+    took = "" if details.answer_time is None else f", answers take {details.answer_time:.3g} s"
+    failing = "" if details.failing_since is None else f", nothing answered since {iso(details.failing_since)}"
+    counts = {DAYS: details.requests_today} | {status.quota.window: status.requests for status in details.quotas}
+    requests = ", ".join(f"{count} {window.current}" for window, count in counts.items())
+    return f"{requests}, the last ended {iso(details.last_request)}{took}{failing}"

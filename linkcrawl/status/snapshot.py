@@ -1,13 +1,12 @@
-"""What a command knows of a crawl without being one: the store, the policy file and the settings of a moment."""
+"""The state that a command reads without being a crawl: store, policy file and settings at a moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from attrs import field, frozen
 
-from linkcrawl.config import Config, read_config
+from linkcrawl.config import Config
 from linkcrawl.items import HostMemory, Order
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import load
@@ -18,8 +17,8 @@ from linkcrawl.stores.contract import Store
 
 @frozen(kw_only=True)
 class StoreSnapshot:
-    """Has what a Gatekeeper asks of a crawl's Session. Host memory is as the crawl has stored it last, a few seconds
-    ago where one runs; `due`: links by host that are due now."""
+    """What a Gatekeeper needs to know (`frontier.gates.context.CrawlContext`), with links and orders by host. While a
+    crawl runs, host memory is some seconds old: as the crawl last stored it. `due`: links due now, by host."""
 
     config: Config
     policies: Policies
@@ -30,33 +29,48 @@ class StoreSnapshot:
     started_at: float
     now: Callable[[], float]
     skew: float = field(default=0.0, init=False)
-    clean: bool = field(default=True, init=False)  # what a crash means for pace is the next crawl's to say
+    clean: bool = field(default=True, init=False)  # a crash slows down the next crawl, which finds out by itself
 
     @classmethod
     def of(cls, store: Store, config: Config, policies: Policies, moment: float) -> StoreSnapshot:
-        """How things stand at a moment. Raises StoreLost."""
-        hosts = HostStateCache(store.hosts(), now=lambda: moment)
+        """The state at a moment (Unix seconds). Raises StoreLost."""
+        return cls.remembered(
+            config,
+            policies,
+            HostStateCache(store.hosts(), now=lambda: moment),
+            moment,
+            orders=store.orders(),
+            due={line.host: line.due for line in store.backlog(moment) if line.host},
+        )
+
+    @classmethod
+    def remembered(
+        cls,
+        config: Config,
+        policies: Policies,
+        hosts: HostStateCache,
+        moment: float,
+        *,
+        orders: Mapping[str, Order],
+        due: Mapping[str, int],
+    ) -> StoreSnapshot:
+        """The state with this memory of hosts, which holds their robots.txt files as well."""
         return cls(
             config=config,
             policies=policies,
             hosts=hosts,
             robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
-            orders=store.orders(),
-            due={line.host: line.due for line in store.backlog(moment) if line.host},
+            orders=orders,
+            due=due,
             started_at=moment,
             now=lambda: moment,
         )
 
     def knows(self, host: str) -> bool:
-        """Whether anything is due at the host or known of it."""
+        """True where the host has due links, or host memory has anything of it."""
         return host in self.due or self.hosts.get(host) != HostMemory(host=host)
 
 
-def config_of(settings: Mapping[str, Any] | None) -> Config:
-    """The settings of a command that sends nothing. Raises ConfigError."""
-    return read_config(settings or {}, need_contact=False)
-
-
 def policies_of(config: Config) -> Policies:
-    """The rules of the policy file. Raises PolicyError."""
+    """The rules of the policy file, none where LINKCRAWL_POLICIES is not set. Raises PolicyError."""
     return load(config.policies) if config.policies else Policies()

@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from linkcrawl.reports.make import report
+from linkcrawl.reports.make import make_report
 from linkcrawl.reports.page import page
 from linkcrawl.stores.opening import open_store
 from scripts.programs import path_of
@@ -47,7 +47,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = open_store(f"sqlite:///{folder}/links.db")
     fill(store, 500, random.Random(5))
     made = folder / "report.html"
-    made.write_bytes(page(report(store, NOW, 1.0)))
+    made.write_bytes(page(make_report(store, NOW, 1.0)))
     store.close()
     return made
 
@@ -165,7 +165,7 @@ def test_texts_are_sorted_as_texts_whatever_they_look_like(browser: webdriver.Ch
     names = ["1a", "1e1", "2", "9", "10", "Infinity", "b 2", "b 10", "é", "z"]
     store = open_store(f"sqlite:///{tmp_path}/links.db")
     store.add([entry(n, collection=name) for n, name in enumerate(random.Random(2).sample(names, len(names)))])
-    (tmp_path / "report.html").write_bytes(page(report(store, NOW, 1.0)))
+    (tmp_path / "report.html").write_bytes(page(make_report(store, NOW, 1.0)))
     store.close()
     show(browser, tmp_path / "report.html")
     ordered = []

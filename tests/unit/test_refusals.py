@@ -16,7 +16,7 @@ from linkcrawl.audit.log import AuditEntry
 from linkcrawl.audit.pace import HostPace, pace_at
 from linkcrawl.commands import hosts
 from linkcrawl.items import Category, HostMemory
-from linkcrawl.reports.make import report
+from linkcrawl.reports.make import make_report
 from linkcrawl.reports.page import page
 from linkcrawl.status.letter import Letter, write_letter
 from linkcrawl.status.refusals import (
@@ -95,7 +95,7 @@ def test_the_refusals_of_a_host(store: Store) -> None:
 
 
 def test_the_report_counts_walls(store: Store) -> None:
-    made = report(store, T0, 1.0)
+    made = make_report(store, T0, 1.0)
     assert [(wall.wall, wall.links) for wall in made.walls] == [("anubis", 3), ("unnamed", 1)]
     assert json.loads(json.dumps(made.row()))["walls"][0] == {
         "wall": "anubis",

@@ -15,7 +15,7 @@ from attrs import evolve
 from linkcrawl.items import Act, Category, HostMemory, Order, Record
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
-from linkcrawl.reports.make import balanced, lasting_target, report
+from linkcrawl.reports.make import balanced, lasting_target, make_report
 from linkcrawl.reports.model import Report
 from linkcrawl.stores.contract import Query, Store
 from linkcrawl.stores.opening import open_store
@@ -38,7 +38,7 @@ def checked(store: Store, n: int, host: str = "a.example", **facts: Any) -> None
 
 
 def made(store: Store, top: int = 100) -> Report:
-    return report(store, NOW, FLOOR, top)
+    return make_report(store, NOW, FLOOR, top)
 
 
 def test_of_an_empty_store(store: Store) -> None:

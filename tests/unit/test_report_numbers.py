@@ -14,7 +14,7 @@ import pytest
 from lxml import html
 
 from linkcrawl.items import Category
-from linkcrawl.reports.make import report
+from linkcrawl.reports.make import make_report
 from linkcrawl.reports.page import page
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_store
@@ -108,7 +108,7 @@ def url(tmp_path: Path) -> str:
 def commands(url: str) -> list[tuple[str, str]]:
     """The numbers that have an export behind them, and its command."""
     store = open_store(url)
-    document = html.document_fromstring(page(report(store, NOW, 1.0)).decode())
+    document = html.document_fromstring(page(make_report(store, NOW, 1.0)).decode())
     store.close()
     found = [(button.text_content(), button.get("data-command")) for button in document.xpath("//button[@class='n']")]
     return [(number, command) for number, command in found if command.startswith("scrapy export ")]

@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from linkcrawl.commands.export import Command
 from linkcrawl.items import Act, Category, HostMemory, Order
 from linkcrawl.reports import commands
-from linkcrawl.reports.make import report
+from linkcrawl.reports.make import make_report
 from linkcrawl.reports.page import ROWS, page
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_store
@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def shown(store: Store) -> html.HtmlElement:
-    return html.document_fromstring(page(report(store, NOW, 1.0)).decode())
+    return html.document_fromstring(page(make_report(store, NOW, 1.0)).decode())
 
 
 def test_an_empty_store_has_a_page(store: Store) -> None:

@@ -9,41 +9,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.simulation.engine import GateLoad, Part, bound, chains, dealt, simulate
+from linkcrawl.simulation.engine import GateLoad, LinkGroup, interleave, lower_bound, minimum_times, simulate
 
 
-def load(gate: str, links: int, *, delay: float = 1.0, service: float = 0.5, **more: object) -> GateLoad:
-    return GateLoad(gate=gate, delay=delay, service=service, parts=(Part(links=links, **more),))  # type: ignore[arg-type]
+def load(gate: str, links: int, *, delay: float = 1.0, answer_time: float = 0.5, **more: object) -> GateLoad:
+    return GateLoad(gate=gate, delay=delay, answer_time=answer_time, groups=(LinkGroup(links=links, **more),))  # type: ignore[arg-type]
 
 
 def test_one_gate_takes_its_delays_and_answers() -> None:
     """robots.txt and three links: four answers and three delays."""
-    course = simulate([load("a", 3)], {}, 8)
-    assert course.requests == 4
-    assert course.makespan == pytest.approx(4 * 0.5 + 3 * 1.0)
-    assert course.makespan == pytest.approx(course.bound)
-    assert course.ends == {"a": pytest.approx(5.0)}
+    result = simulate([load("a", 3)], {}, 8)
+    assert result.requests == 4
+    assert result.makespan == pytest.approx(4 * 0.5 + 3 * 1.0)
+    assert result.makespan == pytest.approx(result.bound)
+    assert result.ends == {"a": pytest.approx(5.0)}
 
 
 def test_a_hop_is_a_request_at_the_gate_that_it_goes_to() -> None:
-    loads = [load("resolver", 3, delay=0.1, onward="b"), load("b", 2)]
-    requests = {chain.name: chain.requests for chain in chains(loads, {})}
+    loads = [load("resolver", 3, delay=0.1, redirect_gate="b"), load("b", 2)]
+    requests = {time.name: time.requests for time in minimum_times(loads, {})}
     assert requests == {"resolver": 1 + 3, "b": 1 + 2 + 3}
     assert simulate(loads, {}, 8).requests == 10
 
 
 def test_a_limit_spaces_starts_over_all_gates() -> None:
-    loads = [load(name, 10, delay=0.0, service=0.01, limits=("collection",)) for name in "abc"]
-    course = simulate(loads, {"collection": 2.0}, 64)
-    assert course.bound == pytest.approx(29 * 2.0)
-    assert course.bound <= course.makespan <= course.bound * 1.02 + 0.05
+    loads = [load(name, 10, delay=0.0, answer_time=0.01, limits=("collection",)) for name in "abc"]
+    result = simulate(loads, {"collection": 2.0}, 64)
+    assert result.bound == pytest.approx(29 * 2.0)
+    assert result.bound <= result.makespan <= result.bound * 1.02 + 0.05
 
 
 def test_few_permits_are_shared_out_by_the_work_left() -> None:
     """One long chain beside many short ones, with two permits: the long one must not wait for them."""
-    loads = [load(f"small{number}", 5, service=0.1) for number in range(200)] + [load("large", 100, service=0.9)]
-    course = simulate(loads, {}, 2)
-    assert course.makespan <= course.bound * 1.05
+    loads = [load(f"small{number}", 5, answer_time=0.1) for number in range(200)] + [
+        load("large", 100, answer_time=0.9)
+    ]
+    result = simulate(loads, {}, 2)
+    assert result.makespan <= result.bound * 1.05
 
 
 def test_quiet_hours_hold_a_gate_back_and_pauses_keep_its_links() -> None:
@@ -51,19 +53,21 @@ def test_quiet_hours_hold_a_gate_back_and_pauses_keep_its_links() -> None:
         return max(moment, 100.0)
 
     loads = [
-        GateLoad(gate="quiet", delay=1.0, service=0.5, parts=(Part(links=1),), open_at=afternoon),
-        GateLoad(gate="paused", delay=1.0, service=0.5, parts=(Part(links=7),), open_at=lambda moment: math.inf),
-        load("open", 2, onward="paused"),
+        GateLoad(gate="quiet", delay=1.0, answer_time=0.5, groups=(LinkGroup(links=1),), open_at=afternoon),
+        GateLoad(
+            gate="paused", delay=1.0, answer_time=0.5, groups=(LinkGroup(links=7),), open_at=lambda moment: math.inf
+        ),
+        load("open", 2, redirect_gate="paused"),
     ]
-    course = simulate(loads, {}, 8)
-    assert course.ends["quiet"] == pytest.approx(102.0)
-    assert "paused" not in course.ends
-    assert course.left == 7 + 2
+    result = simulate(loads, {}, 8)
+    assert result.ends["quiet"] == pytest.approx(102.0)
+    assert "paused" not in result.ends
+    assert result.left == 7 + 2
 
 
 def test_the_bound_of_few_permits_is_all_answers_shared_out() -> None:
-    loads = [load(f"host{number}", 9, delay=0.0, service=1.0) for number in range(10)]
-    assert bound(loads, {}, 4) == pytest.approx(100 / 4)
+    loads = [load(f"host{number}", 9, delay=0.0, answer_time=1.0) for number in range(10)]
+    assert lower_bound(loads, {}, 4) == pytest.approx(100 / 4)
 
 
 parts = st.lists(st.integers(0, 30), min_size=1, max_size=5)
@@ -71,9 +75,9 @@ parts = st.lists(st.integers(0, 30), min_size=1, max_size=5)
 
 @given(parts)
 def test_every_link_is_dealt_once(numbers: list[int]) -> None:
-    kinds = [Part(links=number, onward=f"h{index}") for index, number in enumerate(numbers)]
-    counted = Counter(part.onward for part in dealt(kinds))
-    assert counted == +Counter({part.onward: part.links for part in kinds})
+    kinds = [LinkGroup(links=number, redirect_gate=f"h{index}") for index, number in enumerate(numbers)]
+    counted = Counter(part.redirect_gate for part in interleave(kinds))
+    assert counted == +Counter({part.redirect_gate: part.links for part in kinds})
 
 
 hosts = st.lists(
@@ -88,10 +92,16 @@ def test_everything_is_asked_and_never_sooner_than_is_polite(
 ) -> None:
     names = [f"h{index}" for index in range(len(shape))]
     loads = [
-        load(name, links, delay=delay, service=service, onward=names[onward] if 0 <= onward < len(names) else None)
-        for name, (links, delay, service, onward) in zip(names, shape, strict=True)
+        load(
+            name,
+            links,
+            delay=delay,
+            answer_time=answer_time,
+            redirect_gate=names[to] if 0 <= to < len(names) else None,
+        )
+        for name, (links, delay, answer_time, to) in zip(names, shape, strict=True)
     ]
-    course = simulate(loads, {}, concurrency)
-    assert course.requests == sum(chain.requests for chain in chains(loads, {}))
-    assert course.left == 0
-    assert course.makespan >= course.bound - 1e-6
+    result = simulate(loads, {}, concurrency)
+    assert result.requests == sum(time.requests for time in minimum_times(loads, {}))
+    assert result.left == 0
+    assert result.makespan >= result.bound - 1e-6

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from linkcrawl.cli.terminal import columns, facts
+from linkcrawl.cli.terminal import name_list, table
 from linkcrawl.items import iso
 from linkcrawl.status.hosts import HostStatusReport
-from linkcrawl.status.render import HEAD, host_facts, host_row, line
+from linkcrawl.status.render import HOST_COLUMNS, host_facts, host_line
 from tests.unit.frontier_kit import T0
-from tests.unit.test_overview import HOST, RULE, memory, outlook
+from tests.unit.test_host_status import HOST, RULE, memory, snapshot
 
 END_OF_TIME = "9999-12-31T23:59:59.999Z"
 
@@ -28,16 +28,16 @@ END_OF_TIME = "9999-12-31T23:59:59.999Z"
     ],
 )
 def test_a_delay_of_centuries_is_told(asked: dict[str, str]) -> None:
-    overview = HostStatusReport(
-        outlook(memory(last_end=T0, counts={"day": (int(T0 // 86400), 1)}), due={HOST: 5_000_000}, **asked)
+    report = HostStatusReport(
+        snapshot(memory(last_end=T0, counts={"day": (int(T0 // 86400), 1)}), due={HOST: 5_000_000}, **asked)
     )
-    (view,) = overview.hosts()
-    row = json.loads(json.dumps(host_row(overview, HOST)))
+    (status,) = report.hosts()
+    row = json.loads(json.dumps(report.details(HOST).row()))
     assert row["eta"] == END_OF_TIME
-    assert (view.wake or 0.0) > T0
-    assert row["wake"] == iso(view.wake or 0.0)
-    assert END_OF_TIME in facts(host_facts(overview, HOST))
-    assert max(map(len, columns(HEAD, [line(view, T0)]).splitlines())) < 300
+    assert (status.wake or 0.0) > T0
+    assert row["wake"] == iso(status.wake or 0.0)
+    assert END_OF_TIME in name_list(host_facts(report.details(HOST), T0))
+    assert max(map(len, table(HOST_COLUMNS, [host_line(status, T0)]).splitlines())) < 300
 
 
 @pytest.mark.parametrize("moment", [253402300799.9996, 1e15, 1e300, float("inf")])

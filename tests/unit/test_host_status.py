@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from linkcrawl import urls
-from linkcrawl.cli.terminal import columns, facts
-from linkcrawl.commands.hosts import host_key
+from linkcrawl.cli.options import host_key
+from linkcrawl.cli.terminal import name_list, table
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
-from linkcrawl.status.explain import Explanation
+from linkcrawl.status.explain import explain
 from linkcrawl.status.hosts import HostStatusReport, State
-from linkcrawl.status.render import HEAD, host_facts, host_row, line
+from linkcrawl.status.render import HOST_COLUMNS, explanation_facts, host_facts, host_line
 from linkcrawl.status.snapshot import StoreSnapshot
 from linkcrawl.stores.contract import LinkEntry, Store
 from linkcrawl.stores.opening import open_store
@@ -33,7 +33,7 @@ HOST = "a.example"
 RULE = '[[policy]]\nname = "p"\nhosts = ["a.example"]\n'
 
 
-def outlook(
+def snapshot(
     *memories: HostMemory,
     due: dict[str, int] | None = None,
     rules: str = "",
@@ -67,22 +67,22 @@ BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
 @pytest.mark.parametrize(
     ("given", "state", "wake", "why"),
     [
-        (outlook(), State.READY, None, ""),
-        (outlook(memory(last_end=T0 - 0.25)), State.WAITING, T0 + 0.75, "delay of 1 s (DOWNLOAD_DELAY)"),
-        (outlook(memory(last_end=T0 - 60)), State.READY, None, ""),
-        (outlook(memory(last_end=T0 - 8, asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
-        (outlook(memory(asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
-        (outlook(memory(last_end=T0 - 90, asked_at=T0 - 80)), State.READY, None, ""),
-        (outlook(memory(last_end=T0 - 3, asked_at=T0 - 4)), State.READY, None, ""),
-        (outlook(memory(silent_until=T0 + 900)), State.WAITING, T0 + 900, "silenced by the server"),
-        (outlook(memory(blocked_since=T0 - 50)), State.BLOCKED, None, "turned us away since 2027-01-04T11:59:10.000Z"),
-        (outlook(orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
-        (outlook(memory(asked_at=T0 - 5), orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
-        (outlook(rules=RULE + "paused = true"), State.BLOCKED, None, "paused by policy p"),
-        (outlook(rules=RULE + 'quiet = ["mon 11:00-13:00 UTC"]'), State.QUIET, T0 + 3600, "quiet hours"),
-        (outlook(robots="Visit-time: 1300-1400"), State.QUIET, T0 + 3600, "Visit-time of robots.txt"),
+        (snapshot(), State.READY, None, ""),
+        (snapshot(memory(last_end=T0 - 0.25)), State.WAITING, T0 + 0.75, "delay of 1 s (DOWNLOAD_DELAY)"),
+        (snapshot(memory(last_end=T0 - 60)), State.READY, None, ""),
+        (snapshot(memory(last_end=T0 - 8, asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
+        (snapshot(memory(asked_at=T0 - 5)), State.IN_FLIGHT, None, "asked 5 s ago"),
+        (snapshot(memory(last_end=T0 - 90, asked_at=T0 - 80)), State.READY, None, ""),
+        (snapshot(memory(last_end=T0 - 3, asked_at=T0 - 4)), State.READY, None, ""),
+        (snapshot(memory(silent_until=T0 + 900)), State.WAITING, T0 + 900, "silenced by the server"),
+        (snapshot(memory(blocked_since=T0 - 50)), State.BLOCKED, None, "turned us away since 2027-01-04T11:59:10.000Z"),
+        (snapshot(orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
+        (snapshot(memory(asked_at=T0 - 5), orders=BLOCK), State.BLOCKED, None, "blocked: asked"),
+        (snapshot(rules=RULE + "paused = true"), State.BLOCKED, None, "paused by policy p"),
+        (snapshot(rules=RULE + 'quiet = ["mon 11:00-13:00 UTC"]'), State.QUIET, T0 + 3600, "quiet hours"),
+        (snapshot(robots="Visit-time: 1300-1400"), State.QUIET, T0 + 3600, "Visit-time of robots.txt"),
         (
-            outlook(memory(last_end=T0 - 5, counts={"day": (int(T0 // 86400), 3)}), rules=RULE + "max_per_day = 3"),
+            snapshot(memory(last_end=T0 - 5, counts={"day": (int(T0 // 86400), 3)}), rules=RULE + "max_per_day = 3"),
             State.WAITING,
             T0 + 12 * 3600,
             "max_per_day of 3 is reached",
@@ -90,42 +90,44 @@ BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
     ],
 )
 def test_the_state_of_a_host(given: StoreSnapshot, state: State, wake: float | None, why: str) -> None:
-    (view,) = HostStatusReport(given).hosts()
-    assert (view.state, view.wake) == (state, wake)
-    assert why in view.why
-    assert bool(why) == bool(view.why)
+    (status,) = HostStatusReport(given).hosts()
+    assert (status.state, status.wake) == (state, wake)
+    assert why in status.why
+    assert bool(why) == bool(status.why)
 
 
 def test_an_unblock_that_no_crawl_has_met_yet_counts() -> None:
     orders = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0)}
-    assert HostStatusReport(outlook(memory(blocked_since=T0 - 50), orders=orders)).host(HOST).state is State.READY
+    assert HostStatusReport(snapshot(memory(blocked_since=T0 - 50), orders=orders)).host(HOST).state is State.READY
     early = {HOST: Order(host=HOST, act=Act.UNBLOCK, at=T0 - 60)}
-    assert HostStatusReport(outlook(memory(blocked_since=T0 - 50), orders=early)).host(HOST).state is State.BLOCKED
+    assert HostStatusReport(snapshot(memory(blocked_since=T0 - 50), orders=early)).host(HOST).state is State.BLOCKED
 
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
-        (outlook(), 9.0),
-        (outlook(due={HOST: 1}), 0.0),
-        (outlook(memory(answer_time=0.1)), 10.0),
-        (outlook(memory(silent_until=T0 + 100)), 109.0),
-        (outlook(due={HOST: 1401}, robots="Crawl-delay: 3600"), 1400 * 3600.0),
-        (outlook(due={HOST: 7}, rules=RULE + "max_per_day = 2"), 3 * 86400.0),
-        (outlook(due={HOST: 3, "b.example": 2}, rules=RULE.replace('["a', '["b.example", "a') + "group = true"), 4.0),
+        (snapshot(), 9.0),
+        (snapshot(due={HOST: 1}), 0.0),
+        (snapshot(memory(answer_time=0.1)), 10.0),
+        (snapshot(memory(silent_until=T0 + 100)), 109.0),
+        (snapshot(due={HOST: 1401}, robots="Crawl-delay: 3600"), 1400 * 3600.0),
+        (snapshot(due={HOST: 7}, rules=RULE + "max_per_day = 2"), 3 * 86400.0),
+        (snapshot(due={HOST: 3, "b.example": 2}, rules=RULE.replace('["a', '["b.example", "a') + "group = true"), 4.0),
     ],
 )
 def test_how_long_the_links_take_at_least(given: StoreSnapshot, seconds: float) -> None:
     assert HostStatusReport(given).host(HOST).eta == pytest.approx(T0 + seconds)
 
 
-@pytest.mark.parametrize("given", [outlook(due={}, orders=BLOCK), outlook(orders=BLOCK)])
+@pytest.mark.parametrize("given", [snapshot(due={}, orders=BLOCK), snapshot(orders=BLOCK)])
 def test_no_time_is_told_where_nothing_goes(given: StoreSnapshot) -> None:
     assert HostStatusReport(given).host(HOST).eta is None
 
 
 def test_an_hour_of_delay_is_told_in_days() -> None:
-    told = facts(host_facts(HostStatusReport(outlook(due={HOST: 1400}, robots="Crawl-delay: 3600")), HOST))
+    told = name_list(
+        host_facts(HostStatusReport(snapshot(due={HOST: 1400}, robots="Crawl-delay: 3600")).details(HOST), T0)
+    )
     assert "1400, one every 60 min: they take 58.3 d at least" in told
     assert "delay       3.6e+03 s" not in told
     assert "3,600 s from Crawl-delay" in told
@@ -133,26 +135,26 @@ def test_an_hour_of_delay_is_told_in_days() -> None:
 
 def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
     follower = HostMemory(host="b.example", pace={"gate": HOST})
-    overview = HostStatusReport(outlook(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
-    view = overview.host("b.example")
-    assert (view.gate, view.members, view.wake) == (HOST, (HOST, "b.example"), T0 + 30)
-    assert "a.example, shared with a.example" in facts(host_facts(overview, "b.example"))
+    report = HostStatusReport(snapshot(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
+    status = report.host("b.example")
+    assert (status.gate, status.members, status.wake) == (HOST, (HOST, "b.example"), T0 + 30)
+    assert "a.example, shared with a.example" in name_list(host_facts(report.details("b.example"), T0))
 
 
 def test_gates_and_limits_are_no_hosts() -> None:
     memories = [memory("policy p"), memory("clock collection c"), memory()]
-    assert [view.host for view in HostStatusReport(outlook(*memories, due={})).hosts()] == [HOST]
+    assert [status.host for status in HostStatusReport(snapshot(*memories, due={})).hosts()] == [HOST]
 
 
 def test_a_line_for_each_host_the_longest_first() -> None:
-    given = outlook(due={"b.example": 3, HOST: 9, "c.example:8080": 0}, orders=BLOCK)
-    table = columns(HEAD, [line(view, T0) for view in HostStatusReport(given).hosts()]).splitlines()
-    assert [row.split()[0] for row in table] == ["HOST", "b.example", HOST, "c.example:8080"]
-    assert "blocked: asked" in table[2]
+    given = snapshot(due={"b.example": 3, HOST: 9, "c.example:8080": 0}, orders=BLOCK)
+    lines = table(HOST_COLUMNS, [host_line(status, T0) for status in HostStatusReport(given).hosts()]).splitlines()
+    assert [row.split()[0] for row in lines] == ["HOST", "b.example", HOST, "c.example:8080"]
+    assert "blocked: asked" in lines[2]
 
 
 def test_json_has_every_number_that_was_considered() -> None:
-    row = json.loads(json.dumps(host_row(HostStatusReport(outlook(robots="Crawl-delay: 4")), HOST)))
+    row = json.loads(json.dumps(HostStatusReport(snapshot(robots="Crawl-delay: 4")).details(HOST).row()))
     numbers = {number["origin"]: number["seconds"] for number in row["considered"]}
     assert numbers["DOWNLOAD_DELAY"] == 1.0
     assert numbers["Crawl-delay"] == 4.0
@@ -213,8 +215,8 @@ def seeded(store: Store) -> Callable[[str], None]:
 
 
 def explained(store: Store, given: StoreSnapshot, text: str) -> dict[str, Any]:
-    explanation = Explanation(store, given, text)
-    assert facts(explanation.facts())
+    explanation = explain(store, given, text)
+    assert name_list(explanation_facts(explanation))
     row: dict[str, Any] = json.loads(json.dumps(explanation.row()))
     return row
 
@@ -225,23 +227,23 @@ URL = "http://a.example/page.pdf"
 @pytest.mark.parametrize(
     ("given", "reason", "says"),
     [
-        (outlook(), None, "asked by HEAD as soon as it is its turn, once robots.txt is read"),
-        (outlook(robots="Disallow: /x"), None, "asked by HEAD as soon as it is its turn"),
-        (outlook(robots="Disallow: /page"), "robots_disallowed", "recorded as Blocked_By_Robots_txt"),
-        (outlook(rules=RULE + 'skip = ["*.pdf"]'), "skipped_by_policy", "policy p skips it"),
-        (outlook(rules=RULE + 'method = "GET"'), None, "asked by GET"),
-        (outlook(HostMemory(host=HOST, head_useless_since=T0 - 60)), None, "asked by GET"),
-        (outlook(HostMemory(host=HOST, head_useless_since=T0 - 1e8)), None, "asked by HEAD"),
-        (outlook(orders=BLOCK), None, "not asked: blocked: asked; the link stays due"),
-        (outlook(rules=RULE + "paused = true"), None, "not asked: paused by policy p; the link stays due"),
-        (outlook(memory(silent_until=T0 + 60)), None, "at 2027-01-04T12:01:00.000Z at the earliest"),
+        (snapshot(), None, "asked by HEAD as soon as it is its turn, once robots.txt is read"),
+        (snapshot(robots="Disallow: /x"), None, "asked by HEAD as soon as it is its turn"),
+        (snapshot(robots="Disallow: /page"), "robots_disallowed", "recorded as Blocked_By_Robots_txt"),
+        (snapshot(rules=RULE + 'skip = ["*.pdf"]'), "skipped_by_policy", "policy p skips it"),
+        (snapshot(rules=RULE + 'method = "GET"'), None, "asked by GET"),
+        (snapshot(HostMemory(host=HOST, head_useless_since=T0 - 60)), None, "asked by GET"),
+        (snapshot(HostMemory(host=HOST, head_useless_since=T0 - 1e8)), None, "asked by HEAD"),
+        (snapshot(orders=BLOCK), None, "not asked: blocked: asked; the link stays due"),
+        (snapshot(rules=RULE + "paused = true"), None, "not asked: paused by policy p; the link stays due"),
+        (snapshot(memory(silent_until=T0 + 60)), None, "at 2027-01-04T12:01:00.000Z at the earliest"),
         (
-            outlook(rules='[[policy]]\nname = "c"\ncollections = ["north *"]\npaused = true'),
+            snapshot(rules='[[policy]]\nname = "c"\ncollections = ["north *"]\npaused = true'),
             None,
             "not asked: paused by policy c; the link stays due",
         ),
         (
-            outlook(
+            snapshot(
                 HostMemory(host="clock collection north 1", pace=pace_to_row(Pace(last_end=T0 - 1))),
                 rules='[[policy]]\nname = "c"\ncollections = ["north *"]\ndelay = 31',
             ),
@@ -271,33 +273,33 @@ def test_what_would_become_of_a_link(
     ],
 )
 def test_what_is_never_asked_is_told_with_its_reason(store: Store, text: str, reason: str) -> None:
-    row = explained(store, outlook(due={}), text)
+    row = explained(store, snapshot(due={}), text)
     assert (row["reason"], row["in_store"], row["due"]) == (reason, False, False)
 
 
 def test_what_is_shown_of_a_url_has_no_password(store: Store) -> None:
-    told = facts(Explanation(store, outlook(), "http://me:secret@a.example/").facts())
+    told = name_list(explanation_facts(explain(store, snapshot(), "http://me:secret@a.example/")))
     assert "secret" not in told
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines", "\x9b2J", "\u202ebackwards", "nul\0"])
 def test_what_strangers_wrote_cannot_steer_the_terminal(text: str) -> None:
-    for told in (facts([("found in", text), ("", text)]), columns(["HOST", "WHY"], [[text, text]])):
+    for told in (name_list([("found in", text), ("", text)]), table(["HOST", "WHY"], [[text, text]])):
         lines = told.split("\n")
         assert len(lines) == 2
         assert all(line.isprintable() for line in lines)
-    assert facts([("collection", "Bücher 🐘")]) == "collection  Bücher 🐘"
+    assert name_list([("collection", "Bücher 🐘")]) == "collection  Bücher 🐘"
 
 
 def test_every_policy_that_matches_is_told_with_what_it_says(store: Store) -> None:
     rules = RULE + 'delay = 3\nexpensive = { "*.pdf" = 4 }\nquiet = ["sat 01:00-02:00 UTC"]\nrecheck = { ok = "14d" }'
-    row = explained(store, outlook(rules=rules), URL)
+    row = explained(store, snapshot(rules=rules), URL)
     (rule,) = row["policies"]
     assert rule["name"] == "p"
     for said in ("delay = 3", "expensive *.pdf = 4", "quiet sat 01:00-02:00 UTC", "recheck ok = 14 d"):
         assert said in rule["says"]
     assert (row["cost"], row["delay"], row["origin"]) == (4.0, 3.0, "policy p")
-    built_in = explained(store, outlook(due={}), "doi:10.1/x")
+    built_in = explained(store, snapshot(due={}), "doi:10.1/x")
     assert (built_in["delay"], [rule["says"] for rule in built_in["policies"]]) == (0.1, ["delay = 0.1"])
 
 
@@ -306,9 +308,9 @@ def test_the_last_check_and_the_next_are_told(store: Store, seeded: Callable[[st
     found = store.link(urls.identity(URL))
     assert found is not None
     store.finish([check(found, T0 - 60, next_at=T0 + 600)])
-    row = explained(store, outlook(), URL)
+    row = explained(store, snapshot(), URL)
     assert (row["due"], row["next_check_at"]) == (False, "2027-01-04T12:10:00.000Z")
     assert (row["last"]["category"], row["last"]["url"]) == ("Ok", URL)
-    told = facts(Explanation(store, outlook(), URL).facts())
+    told = name_list(explanation_facts(explain(store, snapshot(), URL)))
     assert "no, again at 2027-01-04T12:10:00.000Z" in told
     assert "Ok (ok), 200 by HEAD" in told
