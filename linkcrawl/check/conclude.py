@@ -1,4 +1,4 @@
-"""From a check that is done to the record that is kept and the state that the link goes on with."""
+"""Makes, of a check that has ended, the record to store and the link's next state."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def conclude(
 ) -> Finished:
     """The record of a check, and its link's next state.
 
-    `now`: Unix seconds, used where nothing was asked; else the deciding moment counts. `crawler`: Config.crawler.
-    `host_failing_since`, `retry_at`: see recheck.plan.
+    `now`: Unix seconds, used where no request was sent; else the time of the deciding answer counts. `crawler`:
+    Config.crawler. `host_failing_since`, `retry_at`: see recheck.plan.
     """
     finding = done.finding
-    at = round(now if finding.at is None else finding.at, 3)  # as it is told: queries by time must agree with that
+    # in milliseconds, as records show it: queries by time must agree with that
+    at = round(now if finding.at is None else finding.at, 3)
     early = at < link.next_check_at
     planned = plan(
         link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
@@ -35,8 +36,8 @@ def conclude(
 
 
 def deciding_chain(hops: tuple[Hop, ...]) -> list[Hop]:
-    """The hops of the chain that decided. It is at the end: a check's second chain asks by another method from the
-    start again."""
+    """The hops of the chain that decided: the last ones with one method, for a check's second chain begins again at the
+    link's own URL by another method."""
     first = len(hops)
     while first and hops[first - 1].method == hops[-1].method:
         first -= 1
@@ -46,7 +47,7 @@ def deciding_chain(hops: tuple[Hop, ...]) -> list[Hop]:
 def recorded(
     link: DueLink, finding: Finding, planned: Planned, at: float, crawler: str, hops: tuple[Hop, ...] = ()
 ) -> Record:
-    """The record of what was found at a moment, and planned by it. `at`: Unix seconds."""
+    """The record of a finding and of what it means for the link. `at`: Unix seconds of the deciding moment."""
     return Record(
         link_id=link.id,
         url=link.url,

@@ -1,4 +1,4 @@
-"""Reading the header fields that a verdict or a record needs, as servers really send them."""
+"""Reads the header fields that a verdict or a record needs, as servers really send them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _MIME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 
 
 def redirect_target(headers: Mapping[str, str]) -> str:
-    """The Location to follow, "" for none. A server that sent the very same one twice meant it once."""
+    """The Location to follow, "" for none. Two identical values, joined by a comma, are one."""
     location = headers.get("location", "").strip()
     half, odd = divmod(len(location) - 2, 2)
     twice = half > 0 and not odd and location == f"{location[:half]}, {location[:half]}"
@@ -74,7 +74,7 @@ def bare_mime(text: str) -> str | None:
 
 
 def length(text: str) -> int | None:
-    """Content-Length in bytes; repeated equal values are one (RFC 9110, 8.6), anything else is not a length."""
+    """Content-Length in bytes; repeated equal values are one (RFC 9110, 8.6). None for anything else."""
     values = {part.strip() for part in text.split(",")}
     value = values.pop()
     return int(value) if not values and re.fullmatch(r"[0-9]{1,18}", value) else None

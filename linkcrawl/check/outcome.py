@@ -44,6 +44,8 @@ class Failure(StrEnum):
 #: Failures of our own: such a request is sent again, and its check goes on as if it hadn't been.
 UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE})
 
+#: Failures that another connection may not meet again: worth one fresh try.
+ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 TIMEOUTS = frozenset({Failure.TIMEOUT_CONNECT, Failure.TIMEOUT_TLS, Failure.TIMEOUT_ANSWER})
 
 

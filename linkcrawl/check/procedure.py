@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from linkcrawl.check.cookies import Jar
 from linkcrawl.check.fields import bare_mime, is_html, length, mime_matches, redirect_target
 from linkcrawl.check.logins import leads_to_login
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import ACCIDENTS, Failure, Outcome
 from linkcrawl.check.suspects import soft_redirect_reason
 from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.check.walls import BODY_LIMIT, Wall, wall_of_answer, wall_of_page, wall_of_redirect
@@ -28,11 +28,8 @@ from linkcrawl.text import one_line
 from linkcrawl.urls import MAX_URL, Refused, Target, join, read
 from linkcrawl.urls.userinfo import without_userinfo
 
-#: Failures that another connection may not meet again.
-_ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
-
 #: Failures that a server's handling of HEAD may cause; all others come before the server sees a method.
-_METHOD_MATTERS = _ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
+_METHOD_MATTERS = ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 
 #: Doubts that a link may have and be Ok.
 _MILD = frozenset({"accepted", "media_type", "redirected_home", "soft_404", "domain_for_sale"})
@@ -182,7 +179,7 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     if outcome.stale:
         return Next(check=check, request=request)
     if outcome.failure is not None:
-        if outcome.failure in _ACCIDENTS and not check.retried:
+        if outcome.failure in ACCIDENTS and not check.retried:
             return Next(check=evolve(check, retried=True), request=request)
         return _ended(check, request, outcome, reason_of_failure(outcome.failure), outcome.error)
     if outcome.status is None:

@@ -1,8 +1,8 @@
-"""From a check's finding and the link's history: is a failure believed, and when is the link asked again.
+"""Decides, from a check's finding and the link's history, if a failure is confirmed and when the next check is due.
 
 A hard failure is *suspected* (`Broken`, not confirmed) until it was seen in three checks over at least six days, one
-of them by GET (two checks a day apart for 410, by which a server says it on purpose). Only a success clears it; any
-other result in between neither confirms nor clears. A failure that isn't hard never becomes `Broken` by repetition,
+of them by GET (two checks a day apart for 410, which servers send on purpose). Only a success clears it; any other
+result in between neither confirms nor clears. A failure that isn't hard never becomes `Broken` by repetition,
 unless nothing at the host has answered for thirty days. The numbers follow Internet Archive's dead link checker
 (three failures, three days apart).
 """
@@ -19,27 +19,27 @@ from linkcrawl.items import Category, LinkState
 HOUR = 3600.0
 DAY = 24 * HOUR
 
-#: Reasons of checks without an answer that don't condemn a link by themselves; a host's long silence does.
+#: Reasons without an answer that never make a link Broken by themselves: thirty days of a host's silence do.
 SILENCE = frozenset(
     reason
     for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - UNJUDGED))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 
-#: Walls and rules of others, which stand for long: asked again as seldom as what is restricted.
+#: Walls and rules of others, which stand for long: such links are checked as seldom as restricted ones.
 _STANDING = frozenset({"robots_disallowed", "skipped_by_policy", "bot_challenge"})
 
 
 @frozen(kw_only=True)
 class Intervals:
-    """How long until a link is asked again, in seconds, and what it takes to believe a hard failure.
+    """Seconds until a link's next check, and what confirms a hard failure.
 
-    `ok`, `ok_growth`, `ok_longest`: after a success; each further one stretches it. `suspected`: after the first,
-    second, … check that failed hard; the last holds on. `broken`: confirmed. `transient`, `transient_growth`,
-    `transient_longest`: undetermined, each further one stretches it. `restricted`: restricted, disallowed by robots.txt
-    or policy, challenged. `invalid`: no usable URL; only new rules of ours could change that.
-    `confirm_checks` checks over `confirm_span` confirm, `gone_checks` over `gone_span` for 410. `host_dead`: after so
-    much silence of a host its links are broken.
+    `ok`: after a success; each further success multiplies it by `ok_growth`, up to `ok_longest`. `suspected`: after the
+    first, second, … hard failure; the last value is used from then on. `broken`: after a confirmed one. `transient`,
+    `transient_growth`, `transient_longest`: the same as for `ok`, after an undetermined result. `restricted`: after a
+    restricted result, a denial by robots.txt or policy, a challenge. `invalid`: after an unusable URL, which only a new
+    version of linkcrawl could read. `confirm_checks` hard failures over `confirm_span` seconds confirm; for 410,
+    `gone_checks` over `gone_span` do. `host_dead`: seconds of a host's silence after which its links are Broken.
     """
 
     ok: float = 7 * DAY
@@ -66,7 +66,7 @@ class Intervals:
 
 @frozen(kw_only=True)
 class Planned:
-    """The judgement of a check in the light of the link's history, and its next one (Unix seconds)."""
+    """What a check means given the link's history, and when the next one is due (`next_check_at`, Unix seconds)."""
 
     state: LinkState
     category: Category
@@ -124,8 +124,8 @@ def _planned(state: LinkState, category: Category, confirmed: bool, now: float, 
 
 
 def _suspect(state: LinkState, finding: Finding, now: float) -> LinkState:
-    """One more hard failure. Where no answer came, the connection failed before any method was said: that is as
-    good as a GET."""
+    """The state after one more hard failure. Where no answer came, the connection failed before the server saw a
+    method: that counts like a GET."""
     return evolve(
         state,
         hard_since=now if state.hard_since is None else state.hard_since,

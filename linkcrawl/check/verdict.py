@@ -1,7 +1,7 @@
 """The table of verdicts: what happened to a link (a reason), what we make of it (a category), and what that means.
 
-One reason has one category. A record keeps reason and facts apart from the judgement, so records of an older table
-can be judged again without a request: `judge(record.reason)`. Any change of the table raises VERDICT_VERSION.
+A reason has one category. A record keeps reason and facts apart from the judgement, so records of an older table can be
+judged again without a request: `judge(record.reason)`. Any change of the table raises VERDICT_VERSION.
 
 `Broken` is a *hard* verdict: it says that the fault is the link's. It is suspected first and confirmed later
 (recheck.py). Whatever may as well be the fault of our request, of the moment or of the way there is `Undetermined`.
@@ -76,7 +76,7 @@ REASONS: Mapping[str, tuple[Category, str]] = {
 }
 # fmt: on
 
-#: Statuses whose reason is `http_NNN`, where one can say more than its class does.
+#: Statuses whose reason is `http_NNN` and whose meaning is known; any other status is Undetermined.
 HTTP: Mapping[int, tuple[Category, str]] = {
     # 3xx that lead nowhere by themselves
     300: (_OPEN, "The server offers several choices and names no default."),
@@ -131,7 +131,7 @@ REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 
 @frozen(kw_only=True)
 class Verdict:
-    """A judgement. `hard`: it says that the link itself is at fault, and must be confirmed before it is believed."""
+    """A judgement. `hard`: the link itself is at fault; such a verdict is suspected until recheck.py confirms it."""
 
     category: Category
     reason: str
@@ -145,7 +145,7 @@ def judge(reason: str) -> Verdict:
 
 
 def sentence(reason: str) -> str:
-    """What a reason means, for people. Raises ValueError for a word that is no reason."""
+    """A reason's meaning in one sentence. Raises ValueError for a word that is no reason."""
     return _row(reason)[1]
 
 

@@ -1,4 +1,5 @@
-"""PURE, no I/O. One answer out of the bytes of a connection: head, wanted body, and whether the connection is clean."""
+"""PURE, no I/O. Reads one answer from a connection's bytes: its head, a body where one is wanted, and whether the
+connection may be used again."""
 
 from __future__ import annotations
 
@@ -14,9 +15,8 @@ from linkcrawl.network.head import Head, HeadParser
 
 @frozen(kw_only=True)
 class ReceivedAnswer:
-    """What came back. `body` is empty unless it was asked for; `broken`: it ended early or its framing was wrong.
-
-    `reusable`: the connection stands right behind this answer and may be asked again.
+    """A whole answer. `body`: empty unless one is wanted. `broken`: the body ended early or its framing was wrong.
+    `reusable`: nothing stands on the connection after this answer, so it may carry another request.
     """
 
     head: Head
@@ -36,7 +36,7 @@ class AnswerReader:
         page_limit: int | None = None,
         on_head: Callable[[], None] = lambda: None,
     ) -> None:
-        self.began = False  # has any byte come?
+        self.began = False  # True from the answer's first byte on
         self._bodiless = method == "HEAD"
         self._limit = body_limit
         self._page_limit = page_limit
@@ -90,6 +90,6 @@ class AnswerReader:
 
 
 def _is_page(head: Head) -> bool:
-    """Whether an answer is an HTML page that can be read as it comes."""
+    """True for a 2xx answer that is HTML and has no content coding."""
     plain = set(head.values("content-encoding")) <= {"identity"}
     return 200 <= head.status < 300 and plain and is_html(bare_mime(", ".join(head.values("content-type"))))

@@ -1,6 +1,6 @@
-"""PURE, no I/O. The body of an answer, for robots.txt, and to know whether a connection is clean after an answer.
+"""PURE, no I/O. Reads the body of an answer: robots.txt, a page's beginning, and where the next answer starts.
 
-No verdict ever reads a body. Broken framing is no error here: what came until then is what there is.
+Broken framing is no error here: what came until then is the body.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One connection to one server: made to a checked address, asked one thing at a time, left at the first doubt."""
+"""One connection to one server: made to an address that the guard allows, one request at a time, closed when its state
+is in doubt."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[ReceivedAnswer | Fault] | None = None
 
     async def ask(self, request: bytes, reader: AnswerReader) -> ReceivedAnswer | Fault:
-        """Send the request and wait for what `reader` makes of the answer. One at a time.
+        """Send the request and return what `reader` makes of the answer. One call at a time.
 
-        The connection is aborted unless the answer says that it is reusable, and when the caller gives up.
+        The connection is aborted unless the answer is reusable, and when the caller is cancelled.
         """
         if self.lost:
             return Fault(failure=Failure.RESET, detail=BEFORE_HEAD)
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def quiet(self) -> bool:
-        """False where bytes or an end have come, those included that the event loop has not seen yet."""
+        """False if the server has sent bytes or closed, also where the event loop has not seen that yet."""
         if self.lost or self._transport.is_closing():
             return False
         poll = select.poll()
@@ -72,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        if self._reader is None:  # nobody asked: the body of a HEAD's answer, or worse
+        if self._reader is None:  # unasked: the body of a HEAD's answer, or worse
             self.abort()
         else:
             self._settle(self._reader.feed(data))
@@ -104,7 +105,8 @@ def _broken_off(exc: Exception | None, began: bool) -> Fault:
 
 
 async def open_socket(addresses: Sequence[Address], port: int) -> tuple[socket.socket, str] | Fault:
-    """A TCP connection to one of these addresses, and which; the next is tried beside a silent one (RFC 8305)."""
+    """A TCP connection to one of these addresses, and that address. Where one is silent for ATTEMPT_DELAY seconds, the
+    next is tried beside it (RFC 8305)."""
     infos = [_addr_info(address, port) for address in addresses]
     try:
         sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=ATTEMPT_DELAY)
@@ -121,7 +123,7 @@ async def open_socket(addresses: Sequence[Address], port: int) -> tuple[socket.s
 
 
 def _lacks_ipv6(error: OSError, addresses: Sequence[Address]) -> bool:
-    """Whether EADDRNOTAVAIL means that this machine has no IPv6 (tried alone), not that its ports are used up."""
+    """True if EADDRNOTAVAIL means that this machine has no IPv6 (tried alone), not that its ports are used up."""
     return error.errno == errno.EADDRNOTAVAIL and all(address.version == 6 for address in addresses)
 
 

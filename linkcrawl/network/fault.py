@@ -1,4 +1,4 @@
-"""A failed step as data, and the one line that people read of it."""
+"""A failed step as data, and its error text, one line."""
 
 from __future__ import annotations
 

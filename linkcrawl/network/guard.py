@@ -1,5 +1,5 @@
-"""PURE. Which addresses may be connected: those that IANA lists as globally reachable unicast, and those that the
-operator allows.
+"""PURE. Decides which addresses may be connected to: those that IANA lists as globally reachable unicast, and those
+that the operator allows.
 
 The blocks stand here and are not taken from `ipaddress.is_global`, whose tables change between patch versions of
 Python; tests compare them with the IANA special-purpose registries (RFC 6890 and its updates).
@@ -51,7 +51,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def allowed(address: Address, exempt: Iterable[Network] = ()) -> bool:
-    """May this address be connected? `exempt`: networks that the operator allows whatever they are.
+    """True if this address may be connected to. `exempt`: networks that the operator allows whatever they are.
 
     An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4) is judged by that one; Teredo, which tunnels
     to whatever its bits say, is refused.

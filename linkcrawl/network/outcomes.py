@@ -1,4 +1,4 @@
-"""Answers as the check room reads them."""
+"""Makes the outcome that the check room judges of an answer's fields."""
 
 from __future__ import annotations
 

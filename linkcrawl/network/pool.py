@@ -1,4 +1,4 @@
-"""Idle connections: a new TLS handshake costs more than everything else that a request costs."""
+"""Keeps idle connections: a new TLS handshake costs more than the rest of a request."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Server = tuple[str, str, int]
 #: Seconds that an idle connection is kept: longer than most delays, shorter than most servers wait.
 IDLE_SECONDS = 30.0
 
-
 #: Servers that are remembered for breaking kept connections; the oldest make room.
 DISTRUSTED = 10_000
 
 
 class Pool:
-    """One idle connection for each server, `limit` in all: the longest idle one makes room. `idle` is in seconds."""
+    """One idle connection for each server, `limit` in all: the longest idle one makes room. `idle`: seconds that one is
+    kept."""
 
     def __init__(self, *, limit: int, idle: float = IDLE_SECONDS) -> None:
         self._limit, self._idle = limit, idle
@@ -31,7 +31,7 @@ class Pool:
         return len(self._kept)
 
     def take(self, server: Server) -> Connection | None:
-        """The server's connection, if nothing has happened on it since its last answer; it leaves the pool."""
+        """The server's idle connection, which leaves the pool; None where there is none that is still quiet."""
         connection = self._remove(server)
         if connection is None or connection.quiet():
             return connection
@@ -39,7 +39,7 @@ class Pool:
         return None
 
     def put(self, server: Server, connection: Connection) -> None:
-        """Keep it until the server closes it, sends something unasked, or its time is over."""
+        """Keep the connection until the server closes it or sends something unasked, or `idle` seconds are over."""
         if connection.lost:
             return
         if server in self._distrusted:

@@ -1,7 +1,7 @@
-"""Names into addresses that may be connected, with a time to live.
+"""Looks names up, lets the guard judge their addresses, and keeps the answers for a time.
 
-The connection goes to the addresses that come out of here and nothing asks DNS again in between, so a name can't
-show one address to the guard and another to the connection.
+Connections go to the addresses that it gives, and nothing asks DNS again in between: a name can't show one address to
+the guard and another to the connection (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Found:
 
     @property
     def is_trouble(self) -> bool:
-        """Whether it says nothing of the name."""
+        """True if the lookup failed in a way that says nothing of the name."""
         return self.fault is not None and self.fault.failure in (Failure.DNS_TROUBLE, Failure.LOCAL_SHORTAGE)
 
 

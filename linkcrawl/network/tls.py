@@ -52,7 +52,7 @@ def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=file)
         if file is None and (file := os.environ.get("SSL_CERT_FILE")):
             name = "SSL_CERT_FILE"
-            context.load_verify_locations(file)  # OpenSSL says nothing of one that it can't use, and trusts nobody
+            context.load_verify_locations(file)  # OpenSSL ignores a file that it can't use, without a word
     except (ssl.SSLError, OSError) as error:
         raise ConfigError(f"{name}: {file!r} can't be used ({error}); a file of PEM certificates would work") from None
     if file is None and not _has_authorities(context):
@@ -68,13 +68,13 @@ def client_context(ca_bundle: Path | None = None) -> ssl.SSLContext:
 
 
 def _has_authorities(context: ssl.SSLContext) -> bool:
-    """Whether anybody is trusted. OpenSSL reads those of a folder only when it needs them."""
+    """True if the system trusts any certificate authority. OpenSSL reads a folder's only when it needs them."""
     folder = ssl.get_default_verify_paths().capath
     return bool(context.cert_store_stats()["x509_ca"]) or bool(folder and os.listdir(folder))
 
 
 def of_tls_error(error: ssl.SSLError) -> Fault:
-    """What a TLS error says of the server."""
+    """The fault that a TLS error stands for."""
     if isinstance(error, ssl.SSLCertVerificationError):
         failure = _VERIFY_CODES.get(error.verify_code, Failure.TLS_UNTRUSTED)
         return Fault(failure=failure, detail=error.verify_message)

@@ -1,4 +1,4 @@
-"""URLs as linkcrawl reads them: what is requested, which host and gate it goes to, which URLs are the same."""
+"""URLs as linkcrawl reads them: the request that a text stands for, its host, and which texts are the same link."""
 
 from linkcrawl.urls.target import (
     BAD_PORTS,

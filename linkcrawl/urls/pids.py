@@ -21,8 +21,8 @@ NBN_RESOLVERS = {
 }
 NBN_RESOLVER = "https://nbn-resolving.org/"
 
-# What may follow a scheme is a name: without one there is nothing to resolve, and the resolver's home page must not
-# be checked in its stead. Slashes and spaces after the colon are a common slip ("doi: 10.1000/1", "hdl:/11022/1").
+# A scheme without a name resolves to nothing, and the resolver's home page must not be checked instead. Slashes and
+# spaces after the colon are a common slip ("doi: 10.1000/1", "hdl:/11022/1").
 _SLIP = f"{re.escape(SPACE)}/"
 _PID = re.compile(
     rf"(?:(?P<name>hdl|doi):[{_SLIP}]*(?P<suffix>[^{_SLIP}].*)"

@@ -1,4 +1,4 @@
-"""URLs: what a text asks for, what is kept and shown of it, and when two texts are the same link.
+"""Reads URLs: the request that a text stands for, the text to keep and show, and which texts are the same link.
 
 ada (`ada_url`) parses: the WHATWG URL standard is what browsers do with the odd texts of catalogues, and ada is run
 against the standard's own tests. It sends what is legal byte for byte (%2F, |, [ and ] stay) and repairs the rest.
@@ -98,20 +98,20 @@ class Refused:
 
 
 def has_scheme(text: str) -> bool:
-    """Whether the text starts, after any space, with a URI scheme (RFC 3986, 3.1)."""
+    """True if the text starts, after any space, with a URI scheme (RFC 3986, 3.1)."""
     return SCHEME.match(text.lstrip(SPACE)) is not None
 
 
 def tidy(text: str) -> str:
-    """The text that is kept of a URL and shown as `url`: as given, but PIDs made actionable and `user:password@`
-    removed, from URLs that can't be requested and other schemes too.
+    """The text to keep of a URL and to show as `url`: as given, but with PIDs made actionable and `user:password@`
+    removed, also from URLs that can't be requested and from other schemes.
     """
     cleaned = without_userinfo(text)
     return pids.actionable(cleaned.strip(SPACE)) or cleaned
 
 
 def read(text: str) -> Target | Refused:
-    """What would be requested for a URL text as given in a seed."""
+    """The target of a URL text as given in a seed."""
     return read_tidy(tidy(text))
 
 
@@ -127,11 +127,11 @@ def read_tidy(tidied: str) -> Target | Refused:
 
 
 def join(base: str, location: str) -> Target | Refused:
-    """What a Location header asks for, sent by `base` (RFC 9110, 10.2.2): absolute, relative, `//host`, `?query`.
+    """The target of a Location header that the URL `base` answered with (RFC 9110, 10.2.2): absolute, relative,
+    `//host` or `?query`.
 
-    Its bytes may come as text in any of three ways: decoded as UTF-8, decoded as Latin-1 though they were UTF-8, or
-    with surrogate escapes (PEP 383), which give the very bytes that were sent. An empty Location leads nowhere and
-    is refused, though RFC 3986 would resolve it to `base` itself: following it would be a loop.
+    The text may be decoded as UTF-8, decoded as Latin-1 though it was UTF-8, or hold surrogate escapes (PEP 383), which
+    stand for the bytes that were sent. An empty Location is refused: RFC 3986 would resolve it to `base`, a loop.
     """
     wanted = _header_text(location).strip(SPACE)
     if not wanted:
@@ -146,10 +146,11 @@ def join(base: str, location: str) -> Target | Refused:
 
 
 def identity(text: str) -> bytes:
-    """16 bytes, equal for texts that are safely the same link: scheme and host in any case, the scheme's own port,
-    escapes in any case or of unreserved characters (RFC 3986, 6.2.2). Never query order, never a trailing slash, and
-    never another fragment: `#?corpus=x` is what a catalogue tells its links apart by, and whoever looks for the
-    record of one must find it. A text that can't be requested is the same only as itself, tidied.
+    """16 bytes, equal for texts that are safely the same link.
+
+    These make no difference: the case of scheme and host, the scheme's own port, the case of escapes, and escapes of
+    unreserved characters (RFC 3986, 6.2.2). These do: the order of a query, a trailing slash, and the fragment, for
+    catalogues tell links apart by `#?corpus=x`. A text that can't be requested is the same only as itself, tidied.
     """
     tidied = tidy(text)
     return key(tidied, read_tidy(tidied))
@@ -159,7 +160,7 @@ def key(tidied: str, reading: Target | Refused) -> bytes:
     """`identity` of a tidied text that has been read already."""
     normal = tidied
     if isinstance(reading, Target):
-        # `http://host` and `http://host/` are one request, and two texts that catalogues hold side by side
+        # one request, but catalogues hold `http://host` and `http://host/` side by side
         url = reading.url.removesuffix("/") if _BARE_HOST.match(tidied) else reading.url
         normal = _ESCAPE.sub(_normal_escape, url)
         normal += tidied[tidied.index("#") :] if "#" in tidied else ""
@@ -207,7 +208,7 @@ def _target(href: str, wanted: str) -> Target | Refused:
 
 
 def _refuse_length(url: str) -> Refused | None:
-    """Of a URL, or of the text that one is to be made of: so nothing longer is ever parsed. A fragment is not sent."""
+    """Refuses a URL, or the text of one before it is parsed, that is over MAX_URL bytes without its fragment."""
     length = len(url.partition("#")[0])
     if length <= MAX_URL:
         return None

@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from attrs import evolve, frozen
 
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import ACCIDENTS, Failure, Outcome
+from linkcrawl.check.verdict import THROTTLED
 from linkcrawl.politeness.robots.parser import MAX_BYTES
 from linkcrawl.urls import Refused, join
 
@@ -19,10 +20,6 @@ MAX_REDIRECTS = 5
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ABSENT = frozenset({404, 410})
-# Another connection may not meet them again.
-_ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
-# "Too many requests" under three numbers: says nothing of the file (Google's robots.txt specification, for 429).
-_THROTTLED = frozenset({420, 429, 430})
 
 #: What no text holds.
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
@@ -95,7 +92,7 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
         return state
     status = outcome.status
     cut = cut and status is not None and 200 <= status < 300
-    if (cut or outcome.failure in _ACCIDENTS) and not state.retried:
+    if (cut or outcome.failure in ACCIDENTS) and not state.retried:
         return evolve(state, retried=True)
     if status is None:
         return _failed(state, outcome)
@@ -106,7 +103,7 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
         return _ended(state, RobotsAvailability.UNREACHABLE, f"{answer}, but broke off before its end, twice")
     if 200 <= status < 300:
         return _found(state, outcome, body, answer)
-    if status in _THROTTLED or status >= 500:
+    if status in THROTTLED or status >= 500:  # "too often" says nothing of the file (Google's specification, for 429)
         return _ended(state, RobotsAvailability.UNREACHABLE, answer)
     return evolve(_ended(state, RobotsAvailability.UNAVAILABLE, answer, _max_age(outcome)), absent=status in _ABSENT)
 
