@@ -93,7 +93,8 @@ class RequestChain:
 @frozen(kw_only=True)
 class Check:
     """A check under way. `expected_mime`: the media type that the metadata want, None for any. `request`: the one whose
-    outcome it waits for, None once the check is done. `retried`: its fresh try is used up.
+    outcome it waits for, None once the check is done. `retried`: its fresh try is used up. `was_stale`: the last
+    outcome was that of a stale connection.
 
     Set in the second chain: `head_doubt`, what the first one ended in (a reason, or a word of _MILD), and
     `head_doubted_at`, the host (key) where it did.
@@ -107,6 +108,7 @@ class Check:
     hops: tuple[Hop, ...] = ()
     chain: RequestChain = field(factory=RequestChain)
     retried: bool = False
+    was_stale: bool = False
     head_doubt: str | None = None
     head_doubted_at: str | None = None
 
@@ -177,10 +179,13 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     request = _pending(check)
     check = evolve(check, hops=(*check.hops, _hop(request, outcome)))
     if outcome.stale:
-        return Next(check=check, request=request)
+        return Next(check=evolve(check, was_stale=True), request=request)
+    check, was_stale = evolve(check, was_stale=False), check.was_stale
     if outcome.failure is not None:
         if outcome.failure in ACCIDENTS and not check.retried:
-            return Next(check=evolve(check, retried=True), request=request)
+            check = evolve(check, retried=True)
+            if not was_stale:  # else this was the fresh try: the request has failed on two connections
+                return Next(check=check, request=request)
         return _ended(check, request, outcome, reason_of_failure(outcome.failure), outcome.error)
     if outcome.status is None:
         raise ValueError(f"the outcome for {request.target.url} has neither a status nor a failure")

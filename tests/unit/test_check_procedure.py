@@ -112,10 +112,20 @@ def test_barred_at_a_login(bar: str | Failure, word: str) -> None:
 def test_a_stale_connection_says_nothing_however_often() -> None:
     """The request goes again, and the fresh try of the check is still there."""
     stale = evolve(RESET, stale=True)
-    assert_finding(Case("", [*[("HEAD /doc", stale)] * 5, ("HEAD /doc", RESET), ("HEAD /doc", GOOD)], OK))
+    assert_finding(Case("", [*[("HEAD /doc", stale)] * 5, ("HEAD /doc", GOOD)], OK))
     hop = answer(302, "/b")
-    steps = [("HEAD /doc", hop), ("HEAD /b", stale), ("HEAD /b", GOOD)]
+    steps = [("HEAD /doc", stale), ("HEAD /doc", hop), ("HEAD /b", stale), ("HEAD /b", GOOD)]
     assert_finding(Case("", steps, OK | {"redirects": 1}))
+    steps = [("HEAD /doc", stale), ("HEAD /doc", hop), ("HEAD /b", RESET), ("HEAD /b", GOOD)]
+    assert_finding(Case("", steps, OK | {"redirects": 1}))
+
+
+def test_a_request_that_fails_on_a_stale_and_on_a_new_connection_has_had_its_fresh_try() -> None:
+    """A server that resets every HEAD gets two of them, also where the first came on a kept connection."""
+    stale = evolve(RESET, stale=True)
+    assert_finding(Case("", [("HEAD /doc", stale), ("HEAD /doc", RESET), ("GET /doc", GOOD)], OK))
+    steps = [("HEAD /doc", stale), ("HEAD /doc", RESET), ("GET /doc", RESET)]
+    assert_finding(Case("", steps, {"reason": "connection_reset"}))
 
 
 def test_where_cookies_are_withheld_the_verdict_is_not_hard() -> None:

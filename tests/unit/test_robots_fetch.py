@@ -61,8 +61,15 @@ def test_a_stale_connection_says_nothing_however_often() -> None:
     stale = evolve(answer(failure=Failure.RESET), stale=True)
     state = begin(HOME)
     for _ in range(5):
-        assert step(state, stale) == state
+        again = step(state, stale)
+        assert again == evolve(state, was_stale=True)
+    assert isinstance(again, Fetching)
     assert step(state, answer(failure=Failure.RESET)) == evolve(state, retried=True)
+    redirected = step(again, answer(301, location="/x"))
+    assert isinstance(redirected, Fetching)
+    assert step(redirected, answer(failure=Failure.RESET)) == evolve(redirected, retried=True)
+    broken = step(again, answer(failure=Failure.RESET))
+    assert isinstance(broken, Fetched), "it has failed on two connections"
 
 
 @pytest.mark.parametrize("failure", list(Failure))

@@ -50,12 +50,13 @@ class RobotsAvailability(StrEnum):
 @frozen(kw_only=True)
 class Fetching:
     """A fetch under way: `url` is what to ask next, by GET. `asked`: the URLs before it. `retried`: an answer
-    was broken off, and asked for again."""
+    was broken off, and asked for again. `was_stale`: the last outcome was that of a stale connection."""
 
     authority: str
     url: str
     asked: tuple[str, ...] = ()
     retried: bool = False
+    was_stale: bool = False
 
 
 @frozen(kw_only=True)
@@ -89,10 +90,11 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
     specification: interrupted connections and chunking errors are server errors). An accident gets one fresh try.
     """
     if outcome.stale:
-        return state
+        return evolve(state, was_stale=True)
+    state, was_stale = evolve(state, was_stale=False), state.was_stale
     status = outcome.status
     cut = cut and status is not None and 200 <= status < 300
-    if (cut or outcome.failure in ACCIDENTS) and not state.retried:
+    if (cut or outcome.failure in ACCIDENTS) and not (state.retried or was_stale):
         return evolve(state, retried=True)
     if status is None:
         return _failed(state, outcome)
