@@ -18,7 +18,7 @@ from linkcrawl.items import DueLink
 from linkcrawl.urls import Refused, Target, read
 
 #: The layout of a transferred check; another is refused.
-VERSION = 3
+VERSION = 4
 
 _converter = make_converter(forbid_extra_keys=True)
 
