@@ -14,7 +14,7 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
 from linkcrawl.politeness.pacing.state import Blocked, WaitKind
-from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
@@ -249,14 +249,18 @@ def test_visit_time_closes_a_gate(opened: Open, clock: Clock) -> None:
     assert (wait.at, wait.kind) == (T0 + 2 * 3600, WaitKind.QUIET)
 
 
-def test_max_per_day_closes_a_gate_until_the_next(opened: Open, clock: Clock) -> None:
-    keeper = Gatekeeper(opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nmax_per_day = 3\n'))
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.key)
+def test_a_full_quota_closes_a_gate_until_the_next_window(opened: Open, clock: Clock, window: Window) -> None:
+    keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{window.key} = 3\n'))
+    end = (T0 // window.seconds + 1) * window.seconds
     gate = gate_of(keeper, "a.example")
     wakes = [keeper.completed(gate, "a.example", answer(), cost=1.0).wake for _ in range(3)]
     assert wakes[:2] == [T0 + 1, T0 + 1]
-    assert wakes[2] == T0 + 12 * 3600
-    clock.at = T0 + 12 * 3600
+    assert wakes[2] == end
+    assert keeper.wait("a.example", clock()).why == f"{window.key} of 3 is reached"
+    clock.at = end
     assert keeper.wait("a.example", clock()).at <= clock()
+    assert keeper.completed(gate, "a.example", answer(at=end), cost=1.0).wake == end + 1, "the next one counts anew"
 
 
 def test_a_block_ends_by_itself_or_by_an_order(opened: Open, clock: Clock) -> None:
@@ -418,6 +422,22 @@ def test_the_limit_of_a_collection_is_kept_over_restarts(opened: Open, clock: Cl
     clock.at += 5
     again.limit_started(north.name)
     assert again.limit_opens(north) == T0 + 12 * 3600, "two checks a day are made"
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.key)
+def test_a_shared_limit_has_a_quota_in_each_window(opened: Open, clock: Clock, window: Window) -> None:
+    at = opened(f'[[policy]]\nname = "p"\ncollections = ["North"]\n{window.key} = 2\n')
+    keeper = Gatekeeper(at)
+    (north,) = at.policies.of_link("a.example", ("North",)).limits
+    for _ in range(2):
+        assert keeper.limit_opens(north) <= clock()
+        keeper.limit_started(north.name)
+    end = (T0 // window.seconds + 1) * window.seconds
+    assert keeper.limit_opens(north) == end
+    clock.at = end
+    assert keeper.limit_opens(north) == end
+    keeper.limit_started(north.name)
+    assert keeper.limit_opens(north) <= clock()
 
 
 def test_a_block_of_one_host_leaves_its_gate_to_the_others(opened: Open, clock: Clock) -> None:

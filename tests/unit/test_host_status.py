@@ -18,6 +18,7 @@ from linkcrawl.items import Act, HostMemory, Order, Seed
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.policy.limits import WINDOWS, Window
 from linkcrawl.politeness.robots.cache import RobotsCache, restored
 from linkcrawl.status.explain import explain
 from linkcrawl.status.hosts import HostStatusReport, State
@@ -81,11 +82,17 @@ BLOCK = {HOST: Order(host=HOST, act=Act.BLOCK, at=T0 - 9, reason="asked")}
         (snapshot(rules=RULE + "paused = true"), State.BLOCKED, None, "paused by policy p"),
         (snapshot(rules=RULE + 'quiet = ["mon 11:00-13:00 UTC"]'), State.QUIET, T0 + 3600, "quiet hours"),
         (snapshot(robots="Visit-time: 1300-1400"), State.QUIET, T0 + 3600, "Visit-time of robots.txt"),
-        (
-            snapshot(memory(last_end=T0 - 5, counts={"day": (int(T0 // 86400), 3)}), rules=RULE + "max_per_day = 3"),
-            State.WAITING,
-            T0 + 12 * 3600,
-            "max_per_day of 3 is reached",
+        *(
+            (
+                snapshot(
+                    memory(last_end=T0 - 5, counts={window.name: (window.number(T0), 3)}),
+                    rules=f"{RULE}{window.key} = 3",
+                ),
+                State.WAITING,
+                (T0 // window.seconds + 1) * window.seconds,
+                f"{window.key} of 3 is reached",
+            )
+            for window in WINDOWS
         ),
     ],
 )
@@ -111,7 +118,7 @@ def test_an_unblock_that_no_crawl_has_met_yet_counts() -> None:
         (snapshot(memory(answer_time=0.1)), 10.0),
         (snapshot(memory(silent_until=T0 + 100)), 109.0),
         (snapshot(due={HOST: 1401}, robots="Crawl-delay: 3600"), 1400 * 3600.0),
-        (snapshot(due={HOST: 7}, rules=RULE + "max_per_day = 2"), 3 * 86400.0),
+        *((snapshot(due={HOST: 7}, rules=f"{RULE}{window.key} = 2"), 3 * window.seconds) for window in WINDOWS),
         (snapshot(due={HOST: 3, "b.example": 2}, rules=RULE.replace('["a', '["b.example", "a') + "group = true"), 4.0),
     ],
 )
@@ -314,3 +321,19 @@ def test_the_last_check_and_the_next_are_told(store: Store, seeded: Callable[[st
     told = name_list(explanation_facts(explain(store, snapshot(), URL)))
     assert "no, again at 2027-01-04T12:10:00.000Z" in told
     assert "Ok (ok), 200 by HEAD" in told
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.key)
+def test_a_quota_is_told_with_what_is_used_of_it(window: Window) -> None:
+    given = snapshot(
+        memory(last_end=T0 - 5, counts={window.name: (window.number(T0), 3)}),
+        rules=f'{RULE}{window.key} = 9\n[[policy]]\nname = "c"\ncollections = ["c"]\n{window.key} = 7',
+    )
+    details = HostStatusReport(given).details(HOST)
+    told = dict(host_facts(details, T0))
+    assert f"9 requests {window.each} at most" in told["considered"]
+    assert f"3 {window.current}" in told["requests"]
+    assert told["policies"] == f"p: {window.key} = 9"
+    assert details.row()["quotas"] == [{"key": window.key, "most": 9, "requests": 3}]
+    (limit,) = given.policies.of_link(HOST, ("c",)).limits
+    assert limit.text == f"collection c: 7 requests {window.each} at most by policy c"

@@ -17,6 +17,7 @@ from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.file import parse
+from linkcrawl.politeness.policy.limits import WINDOWS
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.simulation.scenario import Scenario, run_scenario
 from linkcrawl.simulation.workload import LinkKind, Workload, of_catalogue, of_sources, of_store
@@ -68,12 +69,12 @@ def test_what_a_delay_costs_and_what_a_group_costs(config: Config) -> None:
     ("rule", "seconds"),
     [
         ('collections = ["Slow *"]\ndelay = 7', 99 * 7.0),
-        ('collections = ["Slow *"]\nmax_per_day = 50', 99 * DAY / 50),
-        ('hosts = ["a.example.org"]\nmax_per_day = 50', 100 * DAY / 50),
+        *((f'collections = ["Slow *"]\n{window.key} = 50', 99 * window.seconds / 50) for window in WINDOWS),
+        *((f'hosts = ["a.example.org"]\n{window.key} = 50', 100 * window.seconds / 50) for window in WINDOWS),
         ('providers = ["P"]\ndelay = 9', 99 * 9.0),
     ],
 )
-def test_spacings_and_limits_a_day_count(config: Config, rule: str, seconds: float) -> None:
+def test_spacings_and_quotas_count(config: Config, rule: str, seconds: float) -> None:
     work: Workload = Workload({LinkKind("a.example.org", ("Slow one",), ("P",)): 100})
     made = told(work, config, f'[[policy]]\nname = "it"\n{rule}')
     assert made.result.makespan == pytest.approx(seconds, rel=0.02)
