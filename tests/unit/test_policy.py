@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.errors import PolicyError
 from linkcrawl.politeness.policy.file import RECHECK_KEYS, load, parse
-from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.policy.limits import DAYS, HOURS, Quota, SharedLimit
 from linkcrawl.politeness.policy.rules import Applied, Policies
 
 EVERYTHING = """
@@ -26,6 +26,7 @@ delay = 2.0
 group = true
 quiet = ["mon-fri 08:00-18:00 Europe/Amsterdam"]
 max_per_day = 40000
+max_per_hour = 2000
 paused = false
 skip = ["*/iiif/*"]
 expensive = { "*.pdf" = 4 }
@@ -49,7 +50,8 @@ def test_all_keys_of_the_reference() -> None:
     applied = parse(EVERYTHING, "p").of_host("www.europeana.eu")
     monday = datetime(2026, 11, 30, 9, tzinfo=UTC).timestamp()
     assert (applied.floor, applied.floor_from, applied.gate) == (2.0, "europeana", "europeana")
-    assert (applied.quotas, applied.paused_by, applied.method) == ((Quota(window=DAYS, most=40000),), None, "HEAD")
+    assert applied.quotas == (Quota(window=HOURS, most=2000), Quota(window=DAYS, most=40000))
+    assert (applied.paused_by, applied.method) == (None, "HEAD")
     assert (applied.crawl_delay, applied.agreement) == (0.5, "2026-11-02 mail from the repository's administrator")
     assert applied.open_at(monday) == datetime(2026, 11, 30, 17, tzinfo=UTC).timestamp()
     assert applied.skipped_by("https://www.europeana.eu/iiif/1") == "europeana"
@@ -245,6 +247,7 @@ def test_groups_that_never_meet_have_no_shared_limits() -> None:
                 "max_per_day = 0",
                 "max_per_day = 1.5",
                 "max_per_day = true",
+                "max_per_hour = 0",
                 'paused = "no"',
                 'skip = ["www.x.org/iiif/*"]',
                 'skip = [""]',
@@ -302,3 +305,13 @@ def test_a_hundred_rules_and_many_hosts_are_worked_out_once() -> None:
     first = [policies.of_host(f"h{n}.r{n % 100}.org") for n in range(3000)]
     assert [applied.floor for applied in first] == [float(n % 100) for n in range(3000)]
     assert all(policies.of_host(f"h{n}.r{n % 100}.org") is applied for n, applied in enumerate(first))
+
+
+def test_several_quotas_hold_together_the_smallest_of_each_window() -> None:
+    policies = rules(
+        'hosts = ["a.org"]\ncollections = ["c"]\nmax_per_hour = 100\nmax_per_day = 900',
+        'hosts = ["a.org"]\nmax_per_hour = 300\nmax_per_day = 500',
+    )
+    assert policies.of_host("a.org").quotas == (Quota(window=HOURS, most=100), Quota(window=DAYS, most=500))
+    (limit,) = policies.of_link("b.org", ("c",)).limits
+    assert (limit.spacing, limit.delay) == (96.0, 0.0), "900 a day are fewer than 100 an hour"

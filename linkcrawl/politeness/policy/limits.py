@@ -1,6 +1,6 @@
 """The limits of a policy as values: requests in a window of the day, and what several gates share. Pure.
 
-A new window (as `max_per_day` is one) is one entry of WINDOWS. Policies, pacing, Redis, `scrapy explain` and the
+A new window (as `max_per_hour` is one) is one entry of WINDOWS. Policies, pacing, Redis, `scrapy explain` and the
 audit take every window that stands there.
 """
 
@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from linkcrawl.units import DAY
+from linkcrawl.units import DAY, HOUR
 
 
 @frozen(kw_only=True)
 class Window:
-    """A length of UTC clock time in which requests are counted. Windows follow one another from 1970 on: days begin at
-    midnight UTC. `key`: of the policy file; `name`: under which requests are counted; `each`,
+    """A length of UTC clock time in which requests are counted. Windows follow one another from 1970 on: hours begin at
+    the full hour, days at midnight UTC. `key`: of the policy file; `name`: under which requests are counted; `each`,
     `current`: in texts, a window at large and the present one."""
 
     key: str
@@ -34,10 +34,11 @@ class Window:
         return (number + 1) * self.seconds
 
 
+HOURS = Window(key="max_per_hour", name="hour", each="an hour", current="this hour", seconds=HOUR)
 DAYS = Window(key="max_per_day", name="day", each="a day", current="today", seconds=DAY)
 
 #: Every window that a policy can limit, the shortest first.
-WINDOWS = (DAYS,)
+WINDOWS = (HOURS, DAYS)
 
 #: Requests counted: by a window's name, the number of the window that was counted last and the requests in it.
 Counts = Mapping[str, tuple[int, int]]
