@@ -33,7 +33,8 @@ class BodyReader:
         self._buffer = bytearray()
         self._framing = 0  # bytes of chunks that are no data
         self._trailers = -1  # counted from the last chunk on
-        codings = head.values("transfer-encoding")
+        # "identity" was a coding until RFC 7230; servers that say it send a Content-Length as well
+        codings = [coding for coding in head.values("transfer-encoding") if coding != "identity"]
         self._chunked = bool(codings) and codings[-1] == "chunked"
         self._left = 0 if self._chunked else None if codings else _content_length(head)
         if self._left == 0 and not self._chunked:

@@ -57,6 +57,8 @@ BODIES = [
     (CHUNKED + b"1\r\nx\r\n" * 90 + b"0\r\n\r\n", b"x" * 90, False, True),
     (CHUNKED + b"0\r\n" + b"a: %s\r\n" % (b"b" * 1000) * 90 + b"\r\n", b"", True, False),
     (OK + b"Transfer-Encoding: gzip, chunked\r\nContent-Length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n", b"x", False, True),
+    (OK + b"Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello", b"hello", False, True),
+    (OK + b"Transfer-Encoding: chunked, identity\r\n\r\n5\r\nhello\r\n0\r\n\r\n", b"hello", False, True),
     (OK + b"Transfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nhello", b"hello", False, False),
     (LENGTH.replace(b"5", b"500") + b"x" * 500, b"x" * 100, False, False),
     (CLOSE + b"x" * 500, b"x" * 100, False, False),
