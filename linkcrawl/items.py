@@ -250,7 +250,7 @@ class DueLink:
 
 @frozen(kw_only=True)
 class HostMemory:
-    """What is kept of a host over restarts.
+    """What is kept of a host over restarts; also of the gate of a group and of a shared limit (politeness.keys).
 
     `head_useless_since`: when a GET there first succeeded after a HEAD had failed. `last_end`: when its last
     request ended, of whatever crawl. `failing_since`: since when no request to it was answered at all.

@@ -27,7 +27,7 @@ from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane
 from linkcrawl.frontier.parts import Frontier
 from linkcrawl.frontier.ports import RoutedTask, Task, context_of, host_of
 from linkcrawl.items import HostMemory
-from linkcrawl.politeness.pacing.persistence import GATE
+from linkcrawl.politeness.pacing.persistence import gate_of_row
 from linkcrawl.session import Session
 
 #: Gates that transferred checks wait for which are looked at in one round.
@@ -371,7 +371,7 @@ async def load_host_state(session: Session, names: set[str], known: Callable[[st
     before; what is `known` here is newer. False where all leases were lost meanwhile."""
     epoch = session.lease_epoch
     found = await _remembered(session, names)
-    before = {str(memory.pace[GATE]) for memory in found if GATE in memory.pace} - names
+    before = {gate for memory in found if (gate := gate_of_row(memory.pace)) is not None} - names
     if before:
         found += await _remembered(session, before)
     if epoch != session.lease_epoch:

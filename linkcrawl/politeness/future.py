@@ -13,7 +13,7 @@ from attrs import evolve
 
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.pacing.delay import MAX_SILENCE
-from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row, pace_to_row
+from linkcrawl.politeness.pacing.persistence import gate_of_row, pace_from_row, pace_to_row
 from linkcrawl.politeness.policy.limits import recount
 from linkcrawl.politeness.robots.cache import MAX_TTL
 
@@ -51,7 +51,7 @@ def _past(at: float | None, now: float) -> float | None:
 
 
 def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
-    if not row or GATE in row:
+    if not row or gate_of_row(row) is not None:
         return row
     pace = pace_from_row(row)
     ahead = max((pace.last_end or 0.0) - now, 0.0)

@@ -1,4 +1,4 @@
-"""What is remembered of hosts while a crawl runs, and handed to the store now and then."""
+"""What is remembered of hosts, gates and shared limits while a crawl runs, and handed to the store now and then."""
 
 from __future__ import annotations
 
@@ -9,46 +9,74 @@ from attrs import evolve
 
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.future import not_of_the_future
-from linkcrawl.politeness.pacing.persistence import pace_to_row
+from linkcrawl.politeness.pacing.persistence import GATE, gate_of_row, pace_from_row, pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.units import DAY
 
-#: Seconds that a useless HEAD is remembered; then HEAD is tried again, as servers get mended.
-HEAD_MEMORY = 30 * 86400.0
+#: Seconds for which HEAD counts as useless at a host; then HEAD is tried again, as servers get mended.
+HEAD_MEMORY = 30 * DAY
 
 
 class HostStateCache:
-    """Host memories by host key, and which of them have changed since they were last stored."""
+    """Host memories by key (politeness.keys), and which of them have changed since they were last stored.
+
+    The pace of a gate is a Pace here; it becomes a row of HostMemory only on its way to the store.
+    """
 
     def __init__(self, memories: Iterable[HostMemory] = (), *, now: Callable[[], float] | None = None):
         """`now`: Unix seconds; what the store remembers of a later time counts as of then. None: as it is."""
         self._now = now
         self._ahead: dict[str, float] = {}
-        self._memories: dict[str, HostMemory] = {}
-        self._changed: set[str] = set()
+        self._memories: dict[str, HostMemory] = {}  # their pace is as it was loaded: _paces has the present one
+        self._paces: dict[str, Pace] = {}
         self._asked: dict[str, float] = {}  # apart from Paces, which are made anew whenever something in them changes
+        self._changed: set[str] = set()
         self.load(memories)
 
     def get(self, host: str) -> HostMemory:
-        """What is known of a host; an empty memory where nothing is."""
+        """What is known of a host, apart from its pace; an empty memory for a new host."""
         return self._memories.get(host) or HostMemory(host=host)
 
     def change(self, host: str, **changes: Any) -> None:
-        """Remember something new of a host, to be stored with the next `take_changed`."""
+        """Remember something new of a host, to be stored with the next `take_changed`. Paces: see `keep_pace`."""
         self._memories[host] = evolve(self.get(host), **changes)
         self._changed.add(host)
 
-    def asked(self, gate: str, at: float) -> None:
-        """A request has been handed out at a gate whose Pace is known here."""
+    def pace(self, gate: str) -> Pace:
+        """The pace of a gate or shared limit, over restarts; an empty one for a new gate."""
+        known = self._paces.get(gate)
+        return pace_from_row(self.get(gate).pace) if known is None else known
+
+    def keep_pace(self, gate: str, pace: Pace) -> None:
+        """Remember the present pace of a gate or shared limit."""
+        self._memories.setdefault(gate, HostMemory(host=gate))
+        self._paces[gate] = pace
+        self._changed.add(gate)
+
+    def gate(self, host: str) -> str:
+        """The gate that a host was in when it was last met: its own, or the one that it shared."""
+        return host if host in self._paces else gate_of_row(self.get(host).pace) or host
+
+    def keep_gate(self, host: str, gate: str) -> None:
+        """Remember that a host shares another's gate, which has the pace from now on."""
+        self._paces.pop(host, None)
+        self.change(host, pace={GATE: gate})
+
+    def asked(self, gate: str, pace: Pace, at: float) -> None:
+        """A request has been handed out at a gate that has this pace."""
+        if gate not in self._paces:
+            self.keep_pace(gate, pace)
         self._asked[gate] = at
         self._changed.add(gate)
 
     def load(self, memories: Iterable[HostMemory]) -> None:
-        """Take in what the store remembers, in place of what is known here."""
+        """Take over what the store remembers, in place of what is known here."""
         now = None if self._now is None else self._now()
         for known in memories:
             memory, ahead = (known, 0.0) if now is None else not_of_the_future(known, now)
             self._memories[memory.host] = memory
             self._changed.discard(memory.host)
+            self._paces.pop(memory.host, None)
             self._asked.pop(memory.host, None)
             if ahead:
                 self._ahead[memory.host] = ahead
@@ -69,11 +97,12 @@ class HostStateCache:
         self._changed.update(memory.host for memory in memories)
 
     def _row(self, memory: HostMemory) -> HostMemory:
-        """A gate's Pace changes with every request; it is made a row only when it is stored."""
-        if not isinstance(memory.pace, Pace):
+        """The memory as the store takes it."""
+        pace = self._paces.get(memory.host)
+        if pace is None:
             return memory
-        asked_at = self._asked.get(memory.host, memory.pace.asked_at)
-        return evolve(memory, pace=pace_to_row(memory.pace) | {"asked_at": asked_at})
+        asked_at = self._asked.get(memory.host, pace.asked_at)
+        return evolve(memory, pace=pace_to_row(evolve(pace, asked_at=asked_at)))
 
     def shift(self, seconds: float, since: float) -> None:
         """The clock has been moved by `seconds`: what was noted since `since`, on the clock of before, moves with it.
@@ -90,12 +119,12 @@ class HostStateCache:
         return iter(self._memories.values())
 
     def head_useless(self, host: str, now: float) -> bool:
-        """Whether HEAD fails there where GET works, as far as is known."""
+        """True where HEAD has failed and GET worked, lately."""
         since = self.get(host).head_useless_since
         return since is not None and now - since < HEAD_MEMORY
 
     def learn_head(self, host: str, useless: bool, now: float) -> None:
-        """A check has shown whether HEAD is to be trusted there."""
+        """Remember what a check has shown of HEAD there."""
         if useless != self.head_useless(host, now):
             self.change(host, head_useless_since=now if useless else None)
 
@@ -103,8 +132,8 @@ class HostStateCache:
         """Since when nothing there answered at all; None while it answers or is unknown."""
         return self.get(host).failing_since
 
-    def learn_answer(self, host: str, answered: bool, at: float, **more: Any) -> None:
-        """A request there has ended at this time, with any answer or with none; what is `more` to be remembered."""
+    def learn_answer(self, host: str, answered: bool, at: float) -> None:
+        """A request there has ended at this time, with any answer or with none."""
         known = self.get(host).failing_since
         failing_since = None if answered else known if known is not None else at
-        self.change(host, last_end=at, failing_since=failing_since, **more)
+        self.change(host, last_end=at, failing_since=failing_since)

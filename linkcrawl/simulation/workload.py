@@ -18,7 +18,7 @@ from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Reject
 from linkcrawl.politeness.pacing.delay import delay
-from linkcrawl.politeness.pacing.persistence import GATE
+from linkcrawl.politeness.pacing.persistence import gate_of_row
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.simulation.engine import GateLoad, LinkGroup
 from linkcrawl.sources.checkpoint import Checkpoint
@@ -124,7 +124,8 @@ class LoadBuilder:
         self._default_answer_time = default_answer_time
         self._keeper = Gatekeeper(snapshot)
         self._keeper.take_orders(dict(snapshot.orders))
-        self._memory = {memory.host: memory.pace for memory in snapshot.hosts}  # add_host changes the snapshot's
+        #: The gate that each host was in when it was last met; add_host changes what the snapshot knows of that.
+        self._gates_before = {memory.host: gate_of_row(memory.pace) for memory in snapshot.hosts}
         self._hosts: dict[str, set[str]] = {}
         self._groups: dict[str, Counter[tuple[str | None, tuple[str, ...]]]] = {}
         #: Seconds between two checks, by shared limit; filled by `loads`.
@@ -145,7 +146,7 @@ class LoadBuilder:
     def _gate(self, host: str) -> str:
         gate = self._keeper.name(host)
         if gate == host:  # hosts that shared a server's address in an earlier crawl share it still
-            gate = self._memory.get(host, {}).get(GATE, host)
+            gate = self._gates_before.get(host) or host
         if host not in self._hosts.setdefault(gate, set()):
             self._hosts[gate].add(host)
             self._keeper.add_host(Gate(gate, 0.0), host)

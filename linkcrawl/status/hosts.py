@@ -17,6 +17,7 @@ from attrs import field, frozen
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order, iso
+from linkcrawl.politeness.keys import MemoryKind, kind_of
 from linkcrawl.politeness.pacing.persistence import in_flight
 from linkcrawl.politeness.pacing.state import Delay, WaitKind
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit, requests_in
@@ -201,7 +202,13 @@ class HostStatusReport:
         self._keeper = Gatekeeper(snapshot)
         self._keeper.take_orders(dict(snapshot.orders))
         remembered = (memory.host for memory in snapshot.hosts)
-        hosts = {*snapshot.due, *snapshot.orders, *filter(_is_host, remembered), *filter(None, walls), *others}
+        hosts = {
+            *snapshot.due,
+            *snapshot.orders,
+            *(key for key in remembered if kind_of(key) is MemoryKind.HOST),
+            *filter(None, walls),
+            *others,
+        }
         self._gates: dict[str, list[str]] = {}
         for host in sorted(hosts):
             gate = self._keeper.name(host)
@@ -291,8 +298,3 @@ class HostStatusReport:
             entry = self._snapshot.robots.get(f"{scheme}://{host}")
             if entry is not None:
                 yield f"{scheme}://{host}", entry
-
-
-def _is_host(name: str) -> bool:
-    """Host memory also holds group gates and limits, whose names contain a space."""
-    return " " not in name

@@ -13,13 +13,12 @@ from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, robo
 from linkcrawl.frontier.gates.context import CrawlContext
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order
+from linkcrawl.politeness.keys import MemoryKind, group_gate, kind_of, limit_key
 from linkcrawl.politeness.pacing.delay import after_answer, considered, delay, ready_at, required
 from linkcrawl.politeness.pacing.hints import sample_of
 from linkcrawl.politeness.pacing.persistence import (
-    GATE,
     assume_just_requested,
     merge,
-    pace_from_row,
     shifted,
     unblocked,
 )
@@ -61,17 +60,12 @@ class Gatekeeper:
         the first host known there; its own where many registered domains live there."""
         group = self._session.policies.of_host(host).gate
         if group is not None:
-            return f"policy {group}"
+            return group_gate(group)
         if host in self.known:
             leader = self._addresses.leader(host)
-            return f"policy {self._groups[leader]}" if leader in self._groups else leader
-        before = self._gate_before(host)  # as far as is known while its address isn't
-        return host if before.startswith("policy ") else before
-
-    def _gate_before(self, host: str) -> str:
-        """The gate that the host was in when it was last met."""
-        row = self._session.hosts.get(host).pace
-        return host if isinstance(row, Pace) else row.get(GATE, host)
+            return group_gate(self._groups[leader]) if leader in self._groups else leader
+        before = self._session.hosts.gate(host)  # as far as is known while its address isn't
+        return host if kind_of(before) is MemoryKind.GROUP else before
 
     def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
         """The addresses of a host, none where it has none. True where hosts have to leave the gate that they had:
@@ -173,8 +167,7 @@ class Gatekeeper:
         """How the gate has answered up to now, over restarts."""
         known = self._paces.get(gate)
         if known is None:
-            row = self._session.hosts.get(gate).pace
-            known = row if isinstance(row, Pace) else pace_from_row(row)
+            known = self._session.hosts.pace(gate)
             if not self._session.clean:
                 # a request may have been sent that nobody has noted: one full delay from our start
                 known = assume_just_requested(known, self._session.started_at)
@@ -241,15 +234,14 @@ class Gatekeeper:
 
     def _bring(self, gate: str, host: str) -> None:
         """Nothing that a host has asked for is forgotten because its gate has another name than before."""
-        before = self._gate_before(host)
+        before = self._session.hosts.gate(host)
         if before == gate:
             return
         brought = self.pace(before)
         if brought != Pace():
-            self._paces[gate] = merge(self.pace(gate), brought)
-            self._session.hosts.change(gate, pace=self._paces[gate])
+            self._keep(gate, merge(self.pace(gate), brought))
         if host != gate:
-            self._session.hosts.change(host, pace={GATE: gate})
+            self._session.hosts.keep_gate(host, gate)
 
     def recompute(self, gate: Gate[Any]) -> None:
         """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
@@ -265,8 +257,7 @@ class Gatekeeper:
         self._session.robots.shift(seconds, since)
         for gate, pace in self._paces.items():
             if pace.last_end is not None and pace.last_end >= since:
-                self._paces[gate] = shifted(pace, seconds)
-                self._session.hosts.change(gate, pace=self._paces[gate])
+                self._keep(gate, shifted(pace, seconds))
         put_off = self.availability.put_off
         self.availability.put_off = {host: until + seconds for host, until in put_off.items()}
         self._valid.clear()
@@ -274,37 +265,28 @@ class Gatekeeper:
 
     def handed_out(self, gate: str) -> None:
         """A request is on its way: people who look should see it."""
-        hosts = self._session.hosts
-        if not isinstance(hosts.get(gate).pace, Pace):
-            hosts.change(gate, pace=self.pace(gate))
-        hosts.asked(gate, self._session.now())
+        self._session.hosts.asked(gate, self.pace(gate), self._session.now())
 
     def completed(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Completed:
         """Take note of what came of a request; `cost`: how many delays it is worth."""
         now = self._session.now()
         pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample_of(outcome, now, cost))
-        self._paces[gate.name] = pace
-        answered, hosts = outcome.status is not None, self._session.hosts
-        if host == gate.name:
-            hosts.learn_answer(host, answered, now, pace=pace)
-        else:
-            hosts.learn_answer(host, answered, now)
-            hosts.change(gate.name, pace=pace)
+        self._keep(gate.name, pace)
+        self._session.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.delay(gate.name).seconds
         return Completed(wake=self.wait(gate.name, now).at, events=events)
 
     def limit_opens(self, limit: SharedLimit) -> float:
         """When a limit may strike next by what is known from before this crawl, and by its checks of today."""
-        pace, limits = self.pace(f"clock {limit.name}"), pacing_limits_of(limit)
+        pace, limits = self.pace(limit_key(limit.name)), pacing_limits_of(limit)
         return ready_at(pace, limits, delay(pace, limits)).at
 
     def limit_started(self, limit: str, *, counts: bool = True) -> None:
         """A check has cleared the limit of this name just now. `counts`: for today; it has already where it is sent."""
-        name = f"clock {limit}"
-        now, pace = self._session.now(), self.pace(name)
+        key, now = limit_key(limit), self._session.now()
+        pace = self.pace(key)
         counted = count_request(pace.counts, now) if counts else pace.counts
-        self._paces[name] = pace = evolve(pace, last_end=now, counts=counted)
-        self._session.hosts.change(name, pace=pace)
+        self._keep(key, evolve(pace, last_end=now, counts=counted))
 
     def take_orders(self, orders: dict[str, Order]) -> list[str]:
         """Orders of people, by host key; the names of the gates that they change something for."""
@@ -318,5 +300,9 @@ class Gatekeeper:
         """Obey the order that stands for a host, where it re-opens a gate that the ban circuit has blocked before."""
         order, pace = self.availability.orders.get(host), self.pace(gate)
         if order is not None and order.reopens(pace.blocked_since):
-            self._paces[gate] = unblocked(pace)
-            self._session.hosts.change(gate, pace=self._paces[gate])
+            self._keep(gate, unblocked(pace))
+
+    def _keep(self, gate: str, pace: Pace) -> None:
+        """The gate's (or limit's) pace from now on, also over a restart."""
+        self._paces[gate] = pace
+        self._session.hosts.keep_pace(gate, pace)

@@ -19,6 +19,12 @@ _FIELDS = frozenset(fields_dict(Pace))
 _FORMER = {"strain": "slowdown", "calm": "good_streak", "timed": "samples"}
 
 
+def gate_of_row(row: Mapping[str, Any]) -> str | None:
+    """The gate that a stored row names, where it is of a host that shares another's; None where it is a pace."""
+    gate: str | None = row.get(GATE)
+    return gate
+
+
 def pace_to_row(pace: Pace) -> dict[str, Any]:
     """The pace as a store keeps it: JSON values only."""
     return asdict(pace)
@@ -26,7 +32,7 @@ def pace_to_row(pace: Pace) -> dict[str, Any]:
 
 def pace_from_row(row: Mapping[str, Any]) -> Pace:
     """The pace of a stored row. An empty row, or one that names another gate, gives a pace without knowledge."""
-    if not row or GATE in row:
+    if not row or gate_of_row(row) is not None:
         return Pace()
     values = {_FORMER.get(name, name): value for name, value in row.items()}
     values["recent"] = tuple((at, good, refused) for at, good, refused in row["recent"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.host_state import HEAD_MEMORY, HostStateCache
+from linkcrawl.politeness.keys import MemoryKind, group_gate, kind_of, limit_key
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from tests.unit.frontier_kit import T0
@@ -43,7 +44,7 @@ def test_silence_counts_from_its_first_request_until_any_answer() -> None:
 
 def test_changes_are_handed_over_once_as_rows() -> None:
     book = HostStateCache()
-    book.change("a", pace=Pace(back_off=2.0))
+    book.keep_pace("a", Pace(back_off=2.0))
     (memory,) = book.take_changed()
     assert memory.pace == pace_to_row(Pace(back_off=2.0))
     assert book.take_changed() == []
@@ -51,14 +52,14 @@ def test_changes_are_handed_over_once_as_rows() -> None:
 
 def test_a_request_on_its_way_is_handed_over_with_the_pace() -> None:
     book = HostStateCache()
-    book.change("a", pace=Pace(back_off=2.0, asked_at=T0))
+    book.keep_pace("a", Pace(back_off=2.0, asked_at=T0))
     book.take_changed()
-    book.asked("a", T0 + 5)
-    book.change("a", pace=Pace(back_off=3.0, asked_at=T0))
+    book.asked("a", Pace(), T0 + 5)
+    book.keep_pace("a", Pace(back_off=3.0, asked_at=T0))
     (memory,) = book.take_changed()
     assert memory.pace == pace_to_row(Pace(back_off=3.0, asked_at=T0 + 5))
     book.load([HostMemory(host="a", pace=pace_to_row(Pace(asked_at=T0 + 9)))])
-    book.change("a", pace=Pace(asked_at=T0 + 9))
+    book.keep_pace("a", Pace(asked_at=T0 + 9))
     assert [memory.pace["asked_at"] for memory in book.take_changed()] == [T0 + 9], "another worker's since"
 
 
@@ -79,3 +80,24 @@ def test_what_another_worker_has_stored_replaces_what_is_known() -> None:
     book.load([HostMemory(host="a", last_end=T0 + 9)])
     assert book.get("a").last_end == T0 + 9
     assert book.take_changed() == []
+
+
+def test_a_host_that_shares_a_gate_names_it_and_one_that_has_left_has_a_pace_again() -> None:
+    book = HostStateCache(
+        [HostMemory(host="b", pace={"gate": "a"}), HostMemory(host="a", pace=pace_to_row(Pace(good=3)))]
+    )
+    assert (book.gate("a"), book.gate("b"), book.gate("new")) == ("a", "a", "new")
+    assert (book.pace("a"), book.pace("b")) == (Pace(good=3), Pace())
+    book.keep_pace("b", Pace(good=1))
+    assert (book.gate("b"), book.pace("b")) == ("b", Pace(good=1))
+    book.keep_gate("b", "policy g")
+    assert (book.gate("b"), book.pace("b")) == ("policy g", Pace())
+    assert [memory.pace for memory in book.take_changed()] == [{"gate": "policy g"}]
+
+
+def test_keys_of_host_memory_are_those_of_stores_of_before() -> None:
+    assert (group_gate("museum"), limit_key("collection North")) == ("policy museum", "clock collection North")
+    assert limit_key("policy museum") == "clock policy museum"
+    told = ["a.example", "a.example:8080", "[::1]:80", group_gate("a b"), limit_key("policy a"), "else of others"]
+    host, group, limit = MemoryKind
+    assert [kind_of(key) for key in told] == [host, host, host, group, limit, None]
