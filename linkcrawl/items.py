@@ -1,8 +1,8 @@
-"""The data of linkcrawl: what goes in (Seed), what a check is made of (Hop), what comes out (Record), and what
-the store remembers between checks (LinkState, DueLink, HostMemory).
+"""The values that linkcrawl passes on: seeds (Seed), requests of a check (Hop), results of checks (Record), and what a
+store remembers between checks (LinkState, DueLink, HostMemory).
 
-All of it is frozen: a change is a new value. Times are Unix seconds (float, UTC) inside the program and UTC ISO
-8601 with milliseconds in every export; durations are milliseconds where a field's name says so, else seconds.
+All of them are frozen: a change is a new value. Times are Unix seconds (float, UTC) inside the program and UTC ISO 8601
+with milliseconds in every export. Durations are milliseconds where the field's name ends with `_ms`, else seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 
 class Category(StrEnum):
-    """CLARIN's six categories; the judgement that a record makes of its link."""
+    """CLARIN's six categories of links."""
 
     OK = "Ok"
     BROKEN = "Broken"
@@ -26,13 +26,13 @@ class Category(StrEnum):
     INVALID = "Invalid_URL"
 
 
-#: The last millisecond of the year 9999, in milliseconds: what ISO 8601 has four digits for.
+#: The last millisecond of the year 9999 (milliseconds since 1970): ISO 8601 has four digits for years.
 LAST_MOMENT = 253_402_300_799_999
 
 
 def iso(moment: float) -> str:
-    """A Unix time as UTC ISO 8601 with milliseconds: `2026-11-30T09:05:00.123Z`. Times beyond the year 9999, when a
-    Crawl-delay of years would let go of many links, are told as its last moment."""
+    """A Unix time as UTC ISO 8601 with milliseconds: `2026-11-30T09:05:00.123Z`. A time beyond the year 9999, which a
+    Crawl-delay of years makes of many links, becomes the last millisecond of that year."""
     milliseconds = round(min(moment * 1000, LAST_MOMENT))
     whole = datetime.fromtimestamp(milliseconds // 1000, UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
@@ -40,9 +40,9 @@ def iso(moment: float) -> str:
 
 @frozen(kw_only=True)
 class Seed:
-    """One mention of a link in one metadata record: a resource proxy, as a source gave it.
+    """One mention of a link in one metadata record (a resource proxy), as read from a source.
 
-    `url` is the text as given. `extra` holds the fields that we don't know; exports give them back.
+    `url` is the text as given. `extra` holds the fields that linkcrawl doesn't know; exports return them.
     """
 
     url: str
@@ -57,7 +57,8 @@ class Seed:
 
 @frozen(kw_only=True)
 class Reject:
-    """A seed line that has nothing to check in it: where it stood, why it was refused, and its text (cut)."""
+    """A seed line without a link that could be checked: its source and line number, why it was rejected, and its text
+    (cut)."""
 
     source: str
     line: int
@@ -117,7 +118,8 @@ def _kept(type: FieldType, *, null: bool = False, since: int = 1) -> dict[str, A
 
 @frozen(kw_only=True)
 class Hop:
-    """One request of a check, whatever came of it. `error` is one line of text; `at` is when it was sent."""
+    """One request of a check and its result. `error`: one line of text, None where an answer came. `at`: when the
+    request was sent (Unix seconds)."""
 
     url: str = field(metadata=_kept(TEXT))
     method: str = field(metadata=_kept(TEXT))
@@ -135,7 +137,7 @@ class Hop:
 
 @frozen(kw_only=True)
 class Record:
-    """The outcome of one check: the raw facts, and the category and reason that were made of them.
+    """The result of one check: the facts that were observed, and the category and reason judged from them.
 
     Field names and order are the contract's (docs/reference/record.md). `link_id` is the store's own and is not part of
     any export. What a field's metadata say is all that stores, exports and feeds need to know of it (RecordField):
@@ -212,11 +214,11 @@ RECORD_FIELDS: tuple[str, ...] = tuple(part.name for part in FIELDS_OF_RECORD)
 
 @frozen(kw_only=True)
 class LinkState:
-    """What recheck planning remembers of a link between checks (DESIGN: verdicts and rechecks).
+    """What recheck planning (check.recheck) remembers of a link between checks.
 
-    `attempt` counts the checks in a row that were not Ok. `interval` is the last interval in seconds, which Ok
-    and transient outcomes grow from. The `hard_*` fields follow a suspected Broken: when it was first seen, in
-    how many checks, and whether one of them asked by GET.
+    `attempt`: how many checks in a row were not Ok. `interval`: the last interval in seconds; the next one after an Ok
+    or transient result grows from it. The `hard_*` fields belong to a suspected Broken: when it was first seen (Unix
+    seconds), in how many checks, and whether one of them asked by GET.
     """
 
     attempt: int = 0
@@ -228,11 +230,11 @@ class LinkState:
 
 @frozen(kw_only=True)
 class DueLink:
-    """A link whose time to be checked has come, with all that its check needs to know.
+    """A link that is due, with everything that its check needs.
 
-    `next_check_at` is since when it has been due (stores.NEVER for a link that was never checked): with priority
-    and id it is the link's place in the order of `Store.due`, and stays so when the link has moved on.
-    `last_category` and `last_checked_at` are of its latest record, None where it has none.
+    `next_check_at`: since when it has been due (Unix seconds; contract.NEVER for a link that was never checked).
+    Priority, `next_check_at` and id are the link's place in the order of `Store.due`. `last_category`,
+    `last_checked_at`: of its latest record, None where it has none.
     """
 
     id: int | str
@@ -250,10 +252,11 @@ class DueLink:
 
 @frozen(kw_only=True)
 class HostMemory:
-    """What is kept of a host over restarts; also of the gate of a group and of a shared limit (politeness.keys).
+    """What the store keeps of a host between crawls; also of the gate of a group and of a shared limit (politeness.keys).
+    Times are Unix seconds.
 
-    `head_useless_since`: when a GET there first succeeded after a HEAD had failed. `last_end`: when its last
-    request ended, of whatever crawl. `failing_since`: since when no request to it was answered at all.
+    `head_useless_since`: when a GET first succeeded there after a HEAD had failed. `last_end`: when the last request
+    to the host ended. `failing_since`: since when the host has answered no request at all.
     `pace` and `robots` are opaque JSON-ready values of the rooms that own them (politeness).
     """
 
@@ -269,8 +272,8 @@ class HostMemory:
 class Finished:
     """A check that has ended: its record, and the state that its link goes on with.
 
-    `of`: the link as it was given out for this check; None where the check is of another program. A store tells by it
-    two checks that were begun on the same state of a link.
+    `of`: the link as the store gave it out for this check; None for a check of another program. By it a store
+    recognises two checks that began on the same state of a link.
     """
 
     record: Record
@@ -305,10 +308,11 @@ class Act(StrEnum):
 
 @frozen(kw_only=True)
 class Order:
-    """The last order that a person gave about a host (key). It is kept in the store, so that it acts on a crawl that
-    is running, and on the next one.
+    """The last order that a person gave about a host (key). The store keeps it, so that it acts on a running crawl and
+    on the next one.
 
-    `at`: when it was given. `until`: when a block ends by itself, None for never. `reason`: the person's words.
+    `at`: when it was given (Unix seconds). `until`: when a block ends by itself, None for never. `reason`: the person's
+    words.
     """
 
     host: str
@@ -318,9 +322,9 @@ class Order:
     until: float | None = None
 
     def blocks(self, now: float) -> bool:
-        """Whether nothing may be requested there now."""
+        """True where the host may not be asked now."""
         return self.act is Act.BLOCK and (self.until is None or now < self.until)
 
     def reopens(self, blocked_since: float | None) -> bool:
-        """Whether it re-opens a host that the ban circuit has blocked since then."""
+        """True where this order re-opens a host that the ban circuit blocked at `blocked_since` (Unix seconds)."""
         return self.act is Act.UNBLOCK and blocked_since is not None and self.at >= blocked_since

@@ -1,14 +1,14 @@
-"""The store: links, resource proxies, records with their history, and host memory. One contract, several rooms.
+"""The contract of a store: links, resource proxies, records with their history, and host memory.
 
-A store is synchronous and blocking, and may be called from one thread at a time; `stores.worker` runs it off
-the reactor. It knows nothing of crawling: it gives due links, takes finished checks, and answers questions.
-Two rules hold for every implementation and are tested by one suite (tests/contract):
+A store is synchronous and blocking, and serves one thread at a time; `stores.worker` runs it outside the event loop. It
+knows nothing of crawling: it gives due links, stores finished checks, and answers questions. SQLite and MongoDB
+implement it (`stores.opening` opens them). Two rules hold for both and are tested by one suite (tests/contract):
 
 * A link is due until the record of its check is stored: `finish` stores the record and moves `next_check_at`
-  in one transaction. A crawler that dies in between asks again; nothing is lost and nothing recorded twice.
+  in one transaction. After a crash the link is checked again; nothing is lost, and nothing is recorded twice.
 * The books balance at any time: links = checked + never checked, and due + later = links.
 
-Moments are kept to the millisecond at least, as exports show them.
+Times are Unix seconds and kept to the millisecond at least, as exports show them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ NEVER = 0.0
 
 @frozen(kw_only=True)
 class LinkEntry:
-    """A seed, ready to be kept: who it is (`key`), where its requests go (`host`) and its text.
+    """A seed that is ready to be stored.
 
-    `key`: 16 bytes; equal for URLs that are safely the same (urls.identity). `url`: as given, PIDs made
-    actionable, userinfo removed. `host`: the host key, "" where the URL can't be requested.
+    `key`: 16 bytes that identify the link; equal for URLs that are certainly the same (urls.identity). `url`: as given,
+    with PIDs made actionable and userinfo removed. `host`: the host key, "" where the URL can't be requested.
     """
 
     key: bytes
@@ -40,7 +40,7 @@ class LinkEntry:
 
 @frozen(kw_only=True)
 class AddCounts:
-    """What became of a batch of entries: links that were new, links that were known, resource proxies added."""
+    """Counts of one `Store.add`: entries whose link was new or known, and resource proxies that were added."""
 
     new: int = 0
     known: int = 0
@@ -52,11 +52,11 @@ class AddCounts:
 
 @frozen(kw_only=True)
 class LinkFilter:
-    """Which links a crawl takes: `-a collection=GLOB`, `-a host=GLOB`, `-a recheck=1` (also what is not due).
+    """Which links a crawl checks: `-a collection=GLOB`, `-a host=GLOB`, `-a recheck=1`.
 
-    With `recheck`, the links taken are those last checked before `recheck_before` (Unix seconds: the crawl's start)
-    or never, due or not; whatever was checked since is not taken again, but for what was checked after
-    `recheck_after`, a time to come, by a clock that was ahead. Globs are as in Query.
+    `recheck_before` (Unix seconds; the start of a crawl with `recheck`): links that were checked before then or never,
+    due or not. None: links that are due. `recheck_after`: besides, links that were checked after this time to come, by
+    a clock that was ahead. Globs are as in Query.
     """
 
     collection: str | None = None
@@ -67,7 +67,7 @@ class LinkFilter:
 
 @frozen(kw_only=True)
 class HostBacklog:
-    """How much is due at one host."""
+    """How many links are due at one host."""
 
     host: str
     due: int
@@ -77,11 +77,11 @@ class HostBacklog:
 class Query:
     """Which records to read. Times are Unix seconds, half open: since <= checked_at < until.
 
-    `history`: every check in that time; else the latest in that time of each link, so that an export up to a moment
-    is the same whenever it is made. `category` and `changed` then choose among those: `changed` takes a record whose
-    category, status or final URL differ from the same link's check before it (of whatever time), and a link's first.
-    `collection`: of links that belong to such a collection now, even if they came into it after the check. Globs
-    are case-sensitive and know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
+    `history`: every check in that time; else each link's latest check in that time, so that an export up to a moment is
+    the same whenever it is made. `category` and `changed` choose among those. `changed`: records whose category, status
+    or final URL differ from the link's check before (of any time), and each link's first. `collection`: records of
+    links that belong to such a collection now, even if they joined it after the check. Globs are case-sensitive and
+    know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
     `reasons`: those with one of these reasons; empty: with any.
     """
 
@@ -110,8 +110,9 @@ class Totals:
 
 @frozen(kw_only=True)
 class Tally:
-    """How many links' latest check ended so. `timed`: of these, how many have a time; `total_ms` and `max_ms`
-    (milliseconds) are over those. `mismatches`: how many have another media type than their metadata claims."""
+    """How many links have a latest record with this category, status, reason and `confirmed`. `timed`: how many of
+    these have a duration; `total_ms` and `max_ms` (milliseconds) are over those. `mismatches`: how many have another
+    media type than their metadata claims."""
 
     category: Category
     status: int | None
@@ -126,10 +127,11 @@ class Tally:
 
 @frozen(kw_only=True)
 class SummaryPart:
-    """The links of one collection, provider or host, or all. `name` is None for those mentioned without one.
+    """The links of one collection, provider or host, or of the whole store. `name`: None for the whole store, and for
+    links that were mentioned without a collection or provider.
 
-    `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked, and are due again.
-    `tallies`: most first; their counts add up to `checked`.
+    `proxies`: resource proxies. `checked`: links with a record. `overdue`: links that were checked and are due again.
+    `tallies`: the largest first; their counts add up to `checked`.
     """
 
     name: str | None
@@ -151,7 +153,7 @@ class SummaryPart:
 
 @frozen(kw_only=True)
 class Mismatch:
-    """Links that claim one media type and give another: how many, and one of them (the first by URL)."""
+    """Links whose metadata claim one media type and whose server sends another: how many, and the first by URL."""
 
     expected: str
     got: str
@@ -161,8 +163,8 @@ class Mismatch:
 
 @frozen(kw_only=True)
 class Month:
-    """How links stood at the end of a month (`2026-11`, UTC; of the last, at the moment of the summary): of those that
-    had been checked by then, how many were in each category by their latest check."""
+    """Links by category at the end of a month (`2026-11`, UTC; the last month: at the moment of the summary), by each
+    link's latest check at that time."""
 
     month: str
     counts: Mapping[Category, int] = field(factory=dict)
@@ -170,8 +172,8 @@ class Month:
 
 @frozen(kw_only=True)
 class Summary:
-    """The store at one moment (`at`, Unix seconds). Parts are in the order of their links, most first, then by name;
-    a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
+    """The store at one moment (`at`, Unix seconds). Parts are ordered by number of links, the largest first, then by
+    name; a link in several collections counts in each. `slowest`: latest records by `duration_ms`, largest first."""
 
     at: float
     books: Totals
@@ -186,7 +188,7 @@ class Summary:
 
 @frozen(kw_only=True)
 class Proxy:
-    """One mention of a link, as kept: the seed's fields."""
+    """One mention of a link as the store keeps it: the seed's fields."""
 
     collection: str | None
     record: str | None
@@ -200,56 +202,55 @@ class Store(Protocol):
     """The contract. Every method may raise StoreLost; `open_store` and `claim` may raise StoreError."""
 
     def close(self) -> None:
-        """Flush and let go; a clean end (see `mark_clean`) is the caller's to say."""
+        """Flush, give up the claim and disconnect. A clean end must be marked before (`mark_clean`)."""
 
     def claim(self, shared: str | None = None) -> None:
-        """Take the store for this crawl, until `close` or the end of the process, a sudden one too. StoreBusy, with
-        who has it, where another has. Nothing else needs a claim: seeds, exports and reports go on beside a crawl.
+        """Reserve the store for this crawl until `close` or the end of the process. Raises StoreBusy, which names the
+        holder, where another crawl has it. Seeds, exports and reports need no claim and may run beside a crawl.
 
-        `shared`: the name of a cluster, whose workers hold the claim together and never `mark_clean` it; StoreError
-        from a store that serves one process."""
+        `shared`: the name of a cluster, whose workers hold the claim together and never call `mark_clean`; a store that
+        serves one process only raises StoreError."""
 
     def was_clean(self) -> bool:
-        """Whether the crawl before the one that claimed ended cleanly; True for a new store. From `claim` until
-        `mark_clean`, an end without warning leaves this False for the next."""
+        """True where the crawl before this one called `mark_clean`, and for a new store. After a `claim` that no
+        `mark_clean` followed, the next crawl reads False."""
 
     def mark_clean(self) -> None:
-        """Say that nothing was in flight when this crawl ended."""
+        """Record that no request was in flight when this crawl ended."""
 
     def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
-        """Keep links and resource proxies; known ones are left as they are, but for a link's priority, which is the
-        largest, and its expected media type, which is the first that was given. All of the batch or nothing.
+        """Store links and resource proxies. Known ones stay as they are, except that a link keeps its largest priority
+        and the first expected media type that was given. All of the batch or nothing.
 
-        A mention is one proxy however often it comes: same link, collection, record, resource type, expected media
-        type and provider. An empty text is the same as none. What no text can hold (lone surrogates) is kept as
-        U+FFFD, a number beyond 64 bits as the nearest that fits: here and in every other method."""
+        Mentions with the same link, collection, record, resource type, expected media type and provider are one proxy.
+        An empty text is the same as none. Here and in every other method, lone surrogates are stored as U+FFFD, and a
+        number beyond 64 bits as the nearest that fits."""
 
-    def backlog(self, now: float, narrow: LinkFilter = LinkFilter()) -> list[HostBacklog]:
-        """Hosts with due links, and how many; links with host "" (nothing to request) too."""
+    def backlog(self, now: float, link_filter: LinkFilter = LinkFilter()) -> list[HostBacklog]:
+        """Hosts with due links, and how many each has; host "" has the links that can't be requested."""
 
     def due(
-        self, host: str, now: float, limit: int, narrow: LinkFilter = LinkFilter(), after: DueLink | None = None
+        self, host: str, now: float, limit: int, link_filter: LinkFilter = LinkFilter(), after: DueLink | None = None
     ) -> list[DueLink]:
-        """Due links of a host, larger priority first, then the longest due (never checked first of all), then
-        by id; strictly after `after` in that order, wherever that link itself has moved since."""
+        """Due links of a host: larger priority first, then the longest due (never checked before all others), then by
+        id. `after`: only links that come strictly after this one in that order, even if it is no longer due itself."""
 
     def next_due_at(self, now: float) -> float | None:
-        """When the next link that is not due yet will be; None where there is none."""
+        """When the next link becomes due that isn't yet (Unix seconds); None where there is none."""
 
     def revision(self) -> int:
-        """A number that changes when links have been added by another process (it may change for other reasons too).
-        Cheap: a crawl that has nothing to do asks every few seconds."""
+        """A number that changes when another process has added links; it may change for other reasons too. Cheap: an
+        idle crawl asks every few seconds."""
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
-        """Store the records and move their links on, all or nothing. A record whose (link, checked_at) is
-        stored already is not stored again; one older than the link's last joins the history and moves nothing, unless
-        its check was begun on that last one (`Finished.of`): then the last one's clock was ahead, and it and all others
-        of a later time get a time just before the new one's.
-        LookupError for a link that isn't in the store.
+        """Store the records and set their links' next check, all or nothing. A record whose (link, checked_at) is there
+        already is not stored again. One that is older than the link's latest joins the history only; unless its check
+        began on that latest (`Finished.of`): then the latest's clock was ahead, and it and all others of a later time
+        get a time just before the new one's. Raises LookupError for a link that isn't in the store.
 
-        Where several workers share a store, one that was stopped between its last look at its lease and this call may
-        come late: of checks that were begun on the same latest record of a link (`Finished.of`) only the first is
-        stored. Gives the links whose record was refused so."""
+        A worker that stood still may come here after its lease went to another. So of checks that began on the same
+        latest record of a link (`Finished.of`) only the first is stored. Returns the links whose record was refused for
+        that."""
 
     def recall_future(self, after: float, now: float) -> tuple[int, float]:
         """Links that were last checked after `after`, by a clock that was ahead: how many, and when the latest was (0.0
@@ -257,21 +258,21 @@ class Store(Protocol):
         """
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
-        """All that is remembered of hosts, or of those named, by host, streamed as `records` is."""
+        """The memory of all hosts, or of those named, ordered by host; streamed like `records`."""
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
-        """Keep host memory, replacing what was kept of those hosts."""
+        """Store the memory of these hosts in the place of what was stored."""
 
     def give_order(self, order: Order) -> None:
-        """Keep a person's order about a host, in place of the one before."""
+        """Store a person's order about a host in the place of the one before."""
 
     def orders(self) -> dict[str, Order]:
         """The last order about each host, by host key."""
 
     def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
-        """Take back what was judged of links since a moment: each of these whose latest record was checked at or after
-        `since` has that record say Undetermined, confirmed, with this reason and error, its facts unchanged; and the
-        link is due again at `now`. How many it were. Again, it changes nothing."""
+        """Withdraw the verdicts of these links' latest records that were checked at or after `since`: they become
+        Undetermined, confirmed, with this reason and error; their facts stay, and the links are due again at `now`.
+        Returns how many. Idempotent."""
 
     def judged_before(self, version: int, limit: int, after: int | str | None = None) -> list[tuple[DueLink, Record]]:
         """Links whose latest record was judged by a verdict table before `version`, each with that record; in the order
@@ -281,22 +282,23 @@ class Store(Protocol):
         """Put the new judgement of links' latest records (the fields rows.JUDGED) in the place of the one before. A
         link with a new state goes on with it. All of the batch or nothing.
 
-        What has changed since it was read isn't touched: a link that was checked again, and a record that says anything
-        else than `before` by now. Gives the links where that was so. Again, it changes nothing."""
+        A link that was checked again meanwhile, and a record that no longer says what `before` says, stay as they are.
+        Returns these links. Idempotent."""
 
     def prune(self, since: float, until: float) -> int:
-        """Of the records checked from `since` to before `until` keep each link's last, and remove the others; so a
-        link's latest record always stays. How many were removed. stores.history says which stretches."""
+        """Of the records with since <= checked_at < until keep each link's last and remove the others; so a link's
+        latest record always stays. Returns how many were removed. history.prune_windows gives the windows."""
 
     def records(self, query: Query = Query()) -> Iterator[Record]:
-        """Records by time, then in the order in which they were stored, streamed. They show the store at the moment
-        of the first `next`; writers aren't held up, and any thread may do the reading."""
+        """Records ordered by time, then by when they were stored; streamed. They show the store at the moment of the
+        first `next`. Reading blocks no writer, and any thread may do it."""
 
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
-        """The mentions of each of these links, by collection, record and provider; none for a link that isn't there."""
+        """The mentions of each of these links, ordered by collection, record and provider; an empty list for a link
+        that isn't in the store."""
 
     def link(self, key: bytes) -> DueLink | None:
-        """The link with this key, due or not; None where the store has none."""
+        """The link with this key, due or not; None where the store doesn't have it."""
 
     def latest(self, key: bytes) -> Record | None:
         """The latest record of the link with this key."""
@@ -306,12 +308,12 @@ class Store(Protocol):
         left out."""
 
     def books(self, now: float) -> Totals:
-        """The sums of now."""
+        """The totals of the store, with the links due at `now`."""
 
     def collections(self) -> list[str]:
         """Names of all collections, sorted."""
 
     def summary(self, now: float, top: int = 100) -> Summary:
-        """Everything that a report counts, of the store's moment and with `now` as the time that links are due by;
-        `top` bounds the lists of single links (slowest, mismatches). Aggregated in the store: it reads every link a few
-        times and every record once, and may run beside a crawl."""
+        """Everything that a report counts, with the links due at `now`. `top`: the longest list of single links
+        (slowest, mismatches). The store aggregates it: it reads every link a few times and every record once, and may
+        do so beside a crawl."""

@@ -15,9 +15,9 @@ def prune_windows(
 ) -> Iterator[tuple[float, float]]:
     """Half-open windows of time (Unix seconds), in order, in which each link keeps its last check: for `Store.prune`.
 
-    They are the whole UTC months that ended `2 * days` ago or earlier, then the whole UTC days that ended `days` ago;
-    none where `days` is 0. `first_check`: Unix seconds. `last_run`: the `now` of a run after which
-    nothing older was added: what that one has done is left away.
+    They are the whole UTC months that ended `2 * days` days ago or earlier, then the whole UTC days that ended `days`
+    days ago or earlier; none where `days` is 0. `first_check`: of the oldest record (Unix seconds). `last_run`: the
+    `now` of the run before, whose windows are left out.
     """
     if days == 0:
         return
@@ -34,7 +34,7 @@ def prune_windows(
 
 
 def oldest(store: Store) -> float | None:
-    """When the first check was made of those that are kept; None where there is none."""
+    """When the oldest record was checked (Unix seconds); None in a store without records."""
     first = next(store.records(Query(history=True)), None)
     return None if first is None else first.checked_at
 

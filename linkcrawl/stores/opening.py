@@ -19,8 +19,8 @@ def open_store(url: str) -> Store:
 
 
 def open_existing(url: str) -> Store:
-    """`open_store` for commands that only read: a file or database that holds no store is a mistake (StoreError), not a
-    new store."""
+    """The same for commands that only read: a file or database without a store is a mistake (StoreError), not a new
+    store."""
     path = url.removeprefix("sqlite:///")
     if path != url and not os.path.exists(path):
         raise StoreError(f"LINKCRAWL_STORE: there is no store {path} yet; `scrapy seed` or a crawl makes one")

@@ -1,4 +1,4 @@
-"""Who holds a claim or has begun a batch: a process on a machine, told so that others can see whether it still runs."""
+"""The process that holds a claim or has begun a batch, described so that another process can see whether it runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 def this_process() -> dict[str, Any]:
     """This process as a document: `host` and `pid` for people, `machine` and `started` for `is_alive`.
 
-    `machine` names the running kernel and the process namespace (two containers of one machine have other pids),
-    `started` tells a process from a later one with its pid. Both are None where there is no Linux /proc.
+    `machine` names the running kernel and the process namespace (two containers of one machine count pids apart).
+    `started` distinguishes a process from a later one with the same pid. Both are None where there is no Linux /proc.
     """
     return {
         "host": socket.gethostname(),
@@ -24,7 +24,7 @@ def this_process() -> dict[str, Any]:
 
 
 def is_alive(holder: Mapping[str, Any]) -> bool | None:
-    """Whether the process that `this_process` described still runs; None where that can't be seen from here."""
+    """True where the process that `this_process` described still runs; None where it runs on another machine."""
     machine = _machine()
     if machine is None or holder.get("machine") != machine:
         return None

@@ -1,7 +1,7 @@
-"""What every store does alike: text and numbers that a store can hold, JSON, globs, and records as flat documents.
+"""What both stores do alike: text and numbers that a store can hold, JSON, globs, and records as flat documents.
 
-A document is a dict of plain values (None, bool, int, float, str, lists and dicts of them) that SQLite columns and
-BSON both take. What strangers' servers and seeds may hold is made storable here and nowhere else.
+A document is a dict of plain values (None, bool, int, float, str, lists and dicts of them) that SQLite columns and BSON
+both accept. Values from servers and seeds are made storable here and nowhere else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from linkcrawl.items import (
 )
 from linkcrawl.stores.layout import reason_of_now
 
-#: Both SQLite and BSON hold whole numbers as 64 bits with sign.
+#: The bounds of whole numbers in SQLite and BSON: 64 bits with sign.
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
@@ -52,7 +52,7 @@ def text(value: str) -> str:
 
 
 def optional_text(value: str | None) -> str | None:
-    """As `text`, for a field that may be missing."""
+    """Like `text`, for a field that may be None."""
     return None if value is None else text(value)
 
 
@@ -61,12 +61,13 @@ def whole(value: int) -> int:
     return min(MOST, max(LEAST, value))
 
 
-# Made once: json.dumps makes one a call unless everything is as it has it.
+# Made once: json.dumps makes an encoder at each call that has options.
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def to_json(value: Any) -> str:
-    """`value` as compact JSON that is storable text. What JSON has no form for (dates, object ids) becomes text."""
+    """`value` as compact JSON that is storable text. A value that JSON has no type for (dates, object ids) becomes
+    text."""
     return text(_JSON.encode(value))
 
 
@@ -77,8 +78,8 @@ def from_json(stored: str) -> Any:
 
 @lru_cache(maxsize=256)
 def glob(pattern: str) -> re.Pattern[str]:
-    """A glob of the contract as a compiled pattern, to be used with `fullmatch`: `*` is any text, `?` any one
-    character, everything else itself, case-sensitive."""
+    """A glob of the contract as a compiled pattern for `fullmatch`: `*` matches any text, `?` any one character,
+    everything else itself. Case-sensitive."""
     parts = {"*": ".*", "?": "."}
     return re.compile("".join(parts.get(char) or re.escape(char) for char in pattern), re.DOTALL)
 

@@ -1,7 +1,7 @@
-"""What a store can say of all its links at once: sums over parts of it, made by the store's own aggregates.
+"""Computations that both stores share in making a Summary of what their aggregates return.
 
-Everything here is counts and small lists, whatever the size of the store. Judgement is not: ratios, and what is worth
-a person's time, are made of these by linkcrawl.reports.
+A Summary holds counts and short lists, whatever the size of the store. linkcrawl.reports makes ratios of them, and
+chooses what is worth a person's time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from linkcrawl.stores.contract import Month, SummaryPart, Tally
 
 @frozen(kw_only=True)
 class Span:
-    """Links that stood in a category from the end of the month `begins` to before the end of `ends` (None: they still
-    do). Links whose check was followed by another in the same month are in no span."""
+    """How many links were in a category from the end of the month `begins` until before the end of the month `ends`
+    (None: they still are). A check that was followed by another in the same month is in no span."""
 
     category: Category
     begins: str
@@ -28,19 +28,19 @@ class Span:
 
 
 def in_order(parts: Iterable[SummaryPart]) -> tuple[SummaryPart, ...]:
-    """Parts as a Summary has them."""
+    """Parts in the order of a Summary."""
     return tuple(sorted(parts, key=lambda part: (-part.links, part.name or "")))
 
 
 def tallies_in_order(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
-    """Tallies as a SummaryPart has them."""
+    """Tallies in the order of a SummaryPart."""
     return tuple(
         sorted(tallies, key=lambda one: (-one.count, one.category, one.reason, one.status or 0, one.confirmed))
     )
 
 
 def whole(hosts: Iterable[SummaryPart]) -> SummaryPart:
-    """The part that all links are, of the parts of their hosts: every link has exactly one host."""
+    """The part of all links, added up over hosts: every link has exactly one host."""
     hosts = tuple(hosts)
     merged: dict[tuple[Category, int | None, str, bool], list[Tally]] = {}
     for host in hosts:
@@ -72,7 +72,7 @@ def _added(alike: list[Tally]) -> Tally:
 
 
 def months(spans: Iterable[Span], now: float) -> tuple[Month, ...]:
-    """Every month from the first check to the one of `now`, also those without a check."""
+    """Every month from that of the first check to that of `now` (Unix seconds), also those without a check."""
     changes: dict[str, Counter[Category]] = {}
     for span in spans:
         changes.setdefault(span.begins, Counter())[span.category] += span.count

@@ -1,4 +1,4 @@
-"""The store's own thread: a store blocks and serves one thread at a time, a crawl's event loop must never block."""
+"""A thread for the store: a store blocks and serves one thread at a time, and a crawl's event loop must never block."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ T = TypeVar("T")
 class StoreWorker:
     """Runs calls of one store on one dedicated thread, in the order in which they were submitted.
 
-    What a call raises (StoreLost, …) reaches whoever waits for it. An awaited call that is cancelled before its turn
-    never runs; one that has begun ends, because half a transaction is none. `records` and `hosts` give iterators:
-    the worker makes them, but whoever iterates does their reading, so keep those out of the event loop.
+    An exception of a call (StoreLost, …) reaches whoever waits for it. An awaited call that is cancelled before its
+    turn never runs; one that has begun runs to its end. `records` and `hosts` return iterators that read in the thread
+    that iterates, so never iterate in the event loop.
     """
 
     def __init__(self, store: Store):
@@ -30,11 +30,11 @@ class StoreWorker:
         return self._thread.submit(function, *args, **kwargs)
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Queue a call and wait for it without blocking the event loop."""
+        """Queue a call and wait for its result without blocking the event loop."""
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 
     def close(self) -> None:
-        """Let everything that was submitted end, close the store on its thread, and end the thread. Again: nothing."""
+        """Run what was submitted to its end, close the store on its thread, and end the thread. Idempotent."""
         try:
             closing = self.submit(self._store.close)
         except RuntimeError:  # closed before

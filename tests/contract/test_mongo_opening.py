@@ -96,8 +96,9 @@ def test_a_database_of_another_program_is_refused_and_left_alone(url: str, name:
 def test_other_collections_may_stand_beside_a_store(url: str) -> None:
     with looking_at(url) as seen:
         seen["linksChecked"].insert_one({"url": "https://a.example/"})
-    open_store(url).close()
-    open_store(url).close()
+        open_store(url).close()
+        open_store(url).close()
+        assert seen["linksChecked"].count_documents({"url": "https://a.example/"}) == 1
 
 
 def test_an_index_that_cannot_be_made_is_told(url: str) -> None:

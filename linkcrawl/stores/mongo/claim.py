@@ -1,4 +1,4 @@
-"""The claim of one crawl on a MongoDB store: a lease by the server's clock that its holder keeps renewing."""
+"""The claim of one crawl on a MongoDB store: a lease by the server's clock that its holder renews."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 from linkcrawl.errors import StoreBusy, StoreLost
 from linkcrawl.stores.process_identity import is_alive, this_process
 
-#: Seconds that a claim outlives its last renewal: so long a killed crawl keeps others on other machines waiting.
+#: Seconds from a renewal until the claim expires. A crawl on another machine waits so long after a kill.
 LEASE = 15.0
-#: Seconds between two looks at a claim that may be a dead crawl's.
+#: Seconds between two looks at the claim of a crawl that may be dead.
 LOOK = 0.25
 
 
 class Claim:
-    """Held from `take` until `release`. Times are the server's ($$NOW): the clocks of crawlers don't matter.
+    """Held from `take` until `release`. Times are the server's ($$NOW), whatever the clocks of crawlers say.
 
-    Who finds it taken watches it: a living holder on this machine is seen at once, one elsewhere when it renews, and
-    a dead one's claim lapses. A crawl that could not renew in time loses it once another has taken it, for good:
-    what it remembers of hosts is no longer so.
+    A crawl that finds the claim taken watches it: a living holder on this machine is seen at once, one elsewhere when
+    it renews, and the claim of a dead one expires. A crawl that could not renew in time loses the claim for good once
+    another has taken it: its host memory is outdated then.
     """
 
     def __init__(self, meta: Collection[dict[str, Any]], where: str, lease: float = LEASE):
@@ -41,16 +41,16 @@ class Claim:
 
     @property
     def taken(self) -> bool:
-        """Whether this crawl has taken the claim (and may have lost it since: see `check`)."""
+        """True where this crawl has taken the claim; it may have lost it since (see `check`)."""
         return self._thread is not None
 
     def take(self, shared: str | None = None) -> None:
-        """Raises StoreBusy, within the lease's length, where another crawl has it; PyMongoError. `shared`: the name of
-        a cluster, all of whose workers have the claim together, for as long as one of them renews it."""
+        """Take the claim. Raises StoreBusy, within the length of a lease, where another crawl has it; PyMongoError.
+        `shared`: the name of a cluster, whose workers hold the claim together as long as one of them renews it."""
         if self._thread is not None:
             return
         if shared is not None:
-            # no process stands for the cluster: its end is nobody's to see
+            # no single process is the cluster, so no look at a process shows its end
             self._me |= {"id": shared, "machine": None, "started": None}
             self._is_shared = True
         deadline = time.monotonic() + self._lease + 1
@@ -65,20 +65,20 @@ class Claim:
         self._thread.start()
 
     def check(self) -> None:
-        """Raises StoreLost where another crawl has taken the store meanwhile; PyMongoError."""
+        """Raises StoreLost where another crawl has taken the claim meanwhile; PyMongoError."""
         if self._lost is None and time.monotonic() - self._renewed > self._lease * 2 / 3:
             self._renew_or_lose()  # the machine slept, or the server was away
         if self._lost is not None:
             raise StoreLost(f"{self._where}: the claim was not renewed in time and is lost: {self._lost}")
 
     def release(self) -> None:
-        """Let others have it at once; what can't be said lapses."""
+        """Give the claim up at once. Raises PyMongoError; the claim expires then."""
         if self._thread is None:
             return
         self._ending.set()
         self._thread.join()
         self._thread = None
-        if not self._is_shared:  # else it lapses with its last holder
+        if not self._is_shared:  # else it expires after its last holder
             self._meta.delete_one({"_id": "claim", "id": self._me["id"]})
 
     def _keep(self) -> None:
@@ -94,8 +94,8 @@ class Claim:
             self._lost = self._held_by(holder)
 
     def _renew(self, instead_of: str | None = None) -> dict[str, Any]:
-        """Take or renew the claim where it is free, lapsed, ours, or `instead_of`'s, whose process is dead; who has
-        it now. One atomic update."""
+        """Take or renew the claim where it is free, expired, ours, or held by `instead_of`, a dead process; in one
+        atomic update. Returns the present holder."""
         before = time.monotonic()
         free = [
             {"$in": ["$id", [self._me["id"], instead_of]]},

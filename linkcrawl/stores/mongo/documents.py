@@ -1,7 +1,7 @@
-"""The documents of the MongoDB store, made of the program's data and back. docs/mongodb.md describes them to others.
+"""Conversions between linkcrawl's data and the documents of the MongoDB store, which docs/mongodb.md describes.
 
-Times are BSON dates, which hold whole milliseconds: moments are rounded as exports round them. Text of strangers only
-ever stands in values, never in field names; objects of unknown shape are kept as JSON text.
+Times are BSON dates of whole milliseconds, rounded as in exports. Text from outside stands in values only, never in
+field names; objects of unknown shape are kept as JSON text.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def date(moment: float) -> DatetimeMS:
 
 
 def first_from(moment: float) -> DatetimeMS:
-    """The first date that is not before the moment. (A moment of whole milliseconds may come as a hair more.)"""
+    """The first date that is not before the moment. (The float of a whole millisecond may be slightly larger.)"""
     return _date(math.ceil(moment * 1000 - 0.01) if math.isfinite(moment) else moment)
 
 
@@ -94,7 +94,7 @@ def _optional_moment(value: DatetimeMS | None) -> float | None:
 
 
 def mention(entry: LinkEntry) -> Document:
-    """An entry as an item of a batch: its link (with one collection and provider at most) and its proxy."""
+    """An entry as an item of a batch: its link (with at most one collection and provider) and its proxy."""
     seed = entry.seed
     link_id = entry.key.hex()
     fields = {name: optional_text(getattr(seed, name) or None) for name in _MENTION}
@@ -119,13 +119,13 @@ def mention(entry: LinkEntry) -> Document:
 
 
 def new_link(link: Mapping[str, Any]) -> Document:
-    """The link of a mention as the document of a link that was never checked."""
+    """The document of a new link that was never checked."""
     return {**link, "next_check_at": date(NEVER), "last": None, "state": _state_document(LinkState())}
 
 
 def check(finished: Finished) -> Document:
-    """A finished check as an item of a batch: its record, the state that its link goes on with, and when the latest
-    record was checked that the check was begun on."""
+    """A finished check as an item of a batch: its record, the link's new state, and `before`, the `checked_at` of the
+    latest record on which the check began."""
     record = finished.record
     checked_at = date(record.checked_at)
     document = record_document(record)
@@ -144,7 +144,7 @@ def check(finished: Finished) -> Document:
 
 
 def _record_id(finished: Finished, checked_at: DatetimeMS) -> str:
-    """The same for every check that was begun on the same latest record of a link: MongoDB takes one of them."""
+    """Equal for all checks that began on the same latest record of a link, so that MongoDB stores only one of them."""
     link = finished.of
     if link is None:
         return f"{finished.record.link_id}:{int(checked_at)}"
@@ -162,7 +162,7 @@ def _shortened(hop: Document) -> Document:
 
 
 def moved(item: Mapping[str, Any]) -> Document:
-    """What a check sets in its link's document."""
+    """The fields that a check sets in its link's document."""
     record = item["record"]
     return {
         "next_check_at": record["next_check_at"],

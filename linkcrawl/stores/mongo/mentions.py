@@ -1,4 +1,4 @@
-"""What links of the MongoDB store take in of their mentions."""
+"""How mentions change the links of the MongoDB store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from linkcrawl.stores.mongo.documents import Document
 
 
 def merge(links: dict[str, Document], link: Document) -> None:
-    """Make the mentions of a link in one batch one."""
+    """Merge a mention into the others of the same link in a batch."""
     first = links.setdefault(link["_id"], link)
     if first is link:
         links[link["_id"]] = {**link, "collections": [*link["collections"]], "providers": [*link["providers"]]}
@@ -20,7 +20,7 @@ def merge(links: dict[str, Document], link: Document) -> None:
 
 
 def changes(link: Document, known: Document | None) -> list[UpdateOne]:
-    """What a known link takes in of a mention. `known`: as it was read, None where it wasn't."""
+    """The updates of a stored link by a mention. `known`: the link as it was read, None where it wasn't read."""
     new: Document = {}
     if known is None or link["priority"] > known["priority"]:
         new["$max"] = {"priority": link["priority"]}

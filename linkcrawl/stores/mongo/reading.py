@@ -1,4 +1,4 @@
-"""Questions to the MongoDB store: which links are due, records by time, sums. All by indexes (schema.INDEXES)."""
+"""The queries of the MongoDB store: due links, records by time, totals. All use an index of schema.INDEXES."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
 from linkcrawl.stores.rows import LEAST, glob
 
-#: Records read at a time. Each page is a question of its own, so that a slow reader keeps no cursor open.
+#: Records of one page. Each page is a query of its own, so that a slow reader keeps no cursor open.
 PAGE = 500
 
 _ANY_ID = {"_id": {"$gte": MinKey()}}
@@ -23,22 +23,22 @@ _CHECKED = {"last.checked_at": {"$gte": DatetimeMS(LEAST)}}
 
 
 def matching_collections(database: Database[Document], pattern: str) -> list[str]:
-    """Names of the collections that fit a glob. Matched here: $regex would take a stranger's text for a pattern."""
+    """Names of the collections that match a glob. Not by $regex, which would take a foreign text for a pattern."""
     fits = glob(pattern).fullmatch
     return [found["_id"] for found in database["collections"].find() if fits(found["_id"])]
 
 
-def _conditions(database: Database[Document], now: float, narrow: LinkFilter) -> list[Document]:
-    """The links that a crawl takes."""
-    if narrow.recheck_before is None:
+def _conditions(database: Database[Document], now: float, link_filter: LinkFilter) -> list[Document]:
+    """The conditions of a LinkFilter."""
+    if link_filter.recheck_before is None:
         conditions: list[Document] = [{"next_check_at": {"$lte": last_until(now)}}]
     else:
-        checked = {"$gte": first_from(narrow.recheck_before)}
-        if narrow.recheck_after is not None:
-            checked["$lte"] = last_until(narrow.recheck_after)
+        checked = {"$gte": first_from(link_filter.recheck_before)}
+        if link_filter.recheck_after is not None:
+            checked["$lte"] = last_until(link_filter.recheck_after)
         conditions = [{"last.checked_at": {"$not": checked}}]
-    if narrow.collection is not None:
-        conditions.append({"collections": {"$in": matching_collections(database, narrow.collection)}})
+    if link_filter.collection is not None:
+        conditions.append({"collections": {"$in": matching_collections(database, link_filter.collection)}})
     return conditions
 
 
@@ -51,28 +51,29 @@ def checks_by_hour(records: Collection[Document], since: float, until: float) ->
     return {int(line["_id"]) // 1000: line["count"] for line in lines}
 
 
-def backlog(database: Database[Document], now: float, narrow: LinkFilter) -> list[HostBacklog]:
+def backlog(database: Database[Document], now: float, link_filter: LinkFilter) -> list[HostBacklog]:
     """See Store.backlog."""
-    links, fits = database["links"], glob("*" if narrow.host is None else narrow.host).fullmatch
-    hint = "by_due_time" if narrow.recheck_before is None else "by_last_check"
+    links, fits = database["links"], glob("*" if link_filter.host is None else link_filter.host).fullmatch
+    hint = "by_due_time" if link_filter.recheck_before is None else "by_last_check"
     grouped = links.aggregate(
         [
-            {"$match": {"$and": _conditions(database, now, narrow)}},
+            {"$match": {"$and": _conditions(database, now, link_filter)}},
             {"$group": {"_id": "$host", "due": {"$sum": 1}}},
         ],
-        hint="by_collection" if narrow.collection is not None else hint,
+        hint="by_collection" if link_filter.collection is not None else hint,
     )
     return [HostBacklog(host=line["_id"], due=line["due"]) for line in grouped if fits(line["_id"])]
 
 
 def due(
-    database: Database[Document], host: str, now: float, limit: int, narrow: LinkFilter, after: DueLink | None
+    database: Database[Document], host: str, now: float, limit: int, link_filter: LinkFilter, after: DueLink | None
 ) -> list[DueLink]:
-    """See Store.due. One or two seeks in the index for each priority that the host has, however many links it has."""
-    if narrow.host is not None and not glob(narrow.host).fullmatch(host):
+    """See Store.due. It makes one or two seeks in the index for each priority of the host, however many links there
+    are."""
+    if link_filter.host is not None and not glob(link_filter.host).fullmatch(host):
         return []
     links = database["links"]
-    conditions = _conditions(database, now, narrow)
+    conditions = _conditions(database, now, link_filter)
     parts: list[Document] = [{}]
     if after is None:
         priority = _priority(links, host, {})
@@ -103,9 +104,9 @@ def _priority(links: Collection[Document], host: str, below: Document) -> int | 
 
 @frozen(kw_only=True)
 class _Moment:
-    """What was stored when a reader began: records numbered below `next`, but for those of batches that were being
-    written. A batch takes its numbers only after its document stands in `batches`, and keeps the document until all
-    of it is written: so of those numbered below `next` every batch is whole or hidden."""
+    """What was stored when a reader began: records numbered below `next`, except those of batches that were being
+    written (`hidden`). A batch takes its numbers only after its document is in `batches`, and keeps the document until
+    all of it is written; so every batch below `next` is whole or hidden."""
 
     next: int
     hidden: frozenset[tuple[str, DatetimeMS]]
@@ -158,7 +159,7 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
 
 
 def _which(record: Document) -> tuple[str, DatetimeMS]:
-    """Tells a stored record from one of the same link that was refused (Store.finish)."""
+    """Distinguishes a stored record from another of the same `_id` that was refused (Store.finish)."""
     return record["_id"], record["checked_at"]
 
 
@@ -177,8 +178,8 @@ def _in_collections(links: Collection[Document], page: list[Document], names: li
 
 
 def _chosen(stored: Collection[Document], page: list[Document], query: Query, moment: _Moment) -> list[Document]:
-    """Those of a page that are their link's latest before `until` (unless history is wanted), and that differ from
-    the check before (if changes are wanted)."""
+    """The records of a page that are their link's latest before `until` (without `history`), and that differ from the
+    check before (with `changed`)."""
     of_page = {"link": {"$in": list({document["link"] for document in page})}}
     fields = {"link": 1, "checked_at": 1, "n": 1, "category": 1, "status": 1, "final_url": 1}
     conditions = [of_page, _within(None, query.until), {"n": {"$lt": moment.next}}]
@@ -230,7 +231,8 @@ def judged_before(
 
 
 def books(database: Database[Document], now: float) -> Totals:
-    """See Store.books. Counted one after the other, links last: they only grow, so the sums hold meanwhile too."""
+    """See Store.books. It counts one after the other, links last: counts only grow, so the sums stay valid beside a
+    crawl."""
     links = database["links"]
     due_now = links.count_documents({"next_check_at": {"$lte": last_until(now)}}, hint="by_due_time")
     checked = links.count_documents(_CHECKED, hint="by_last_check")

@@ -1,4 +1,4 @@
-"""The MongoDB store's database: how it is reached, what stands in it, and what its faults mean."""
+"""The database of a MongoDB store: how it is reached, its collections and indexes, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from linkcrawl.items import FIELDS_OF_RECORD
 from linkcrawl.stores.layout import LAYOUT
 from linkcrawl.stores.mongo.migration import migrate
 
-#: Milliseconds, each unless the URL says otherwise: to find a server that takes writes, to connect to it, and to
-#: wait for one answer, which is long enough for the largest aggregation and ends the wait for a server that hangs.
+#: Milliseconds, where the URL doesn't set them: to find a server that accepts writes, to connect to it, and to wait for
+#: one answer. The last is long enough for the largest aggregation, and ends the wait for a server that hangs.
 TIMEOUTS = {"serverSelectionTimeoutMS": 5_000, "connectTimeoutMS": 5_000, "socketTimeoutMS": 60_000}
 
 #: Dates as whole milliseconds: exact, and without datetime's end in the year 9999.
 CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 
-#: Databases that every server has for itself. What stands in `local` is on no other member of a replica set.
+#: Databases of the server itself. `local` is not replicated.
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 
-#: All collections of a store; `collections` holds the names of those that links belong to.
+#: MongoDB's collections of a store. Its `collections` holds the names of the catalogue's collections.
 OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
 
-#: What a document must have to be ours, besides an `_id` of this BSON type: the server refuses those of other programs
-#: (docs/mongodb.md). `meta` holds various.
+#: The BSON type of `_id` and the fields that a document must have. By them the server refuses documents of other
+#: programs (docs/mongodb.md). `meta` holds various.
 REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
     "batches": ("binData", ("kind", "by", "items")),
     "collections": ("string", ()),
@@ -66,7 +66,7 @@ def validator(name: str) -> dict[str, Any]:
     return {"$jsonSchema": {"required": ["_id", *fields], "properties": types}}
 
 
-#: Index names by what they answer. All questions of the store are asked with them (tests/contract/test_mongo_plans).
+#: The indexes of each collection. All queries of the store use them (tests/contract/test_mongo_plans).
 INDEXES: dict[str, list[IndexModel]] = {
     "links": [
         IndexModel(
@@ -101,8 +101,8 @@ INDEXES: dict[str, list[IndexModel]] = {
 
 #: Server codes: this user may not do that; a collection of this name is there.
 NOT_AUTHORIZED, _IS_THERE = 13, 48
-#: Server codes that say that the program asked wrongly: BadValue, FailedToParse, TypeMismatch, InvalidBSON,
-#: unknown operators. Whatever else a server says is about its state.
+#: Server codes for a wrong command: BadValue, FailedToParse, TypeMismatch, InvalidBSON, unknown operators. All other
+#: codes are about the server's state.
 _WRONGLY_ASKED = frozenset({2, 9, 14, 22, 168, 15998, 16410, 40324})
 _PROGRAM_FAULTS = (InvalidOperation, InvalidName, DocumentTooLarge)
 
@@ -110,18 +110,18 @@ _PROGRAM_FAULTS = (InvalidOperation, InvalidName, DocumentTooLarge)
 _UNUSABLE_URLS = (ConfigurationError, InvalidURI, InvalidName, OSError, SSL.Error)
 
 MAJORITY = WriteConcern(w="majority")
-#: For what must outlive a power failure at once; everything that is written after it becomes durable after it.
+#: For writes that must survive a power failure at once; later writes become durable later.
 DURABLE = WriteConcern(w="majority", j=True)
 
 
 def shown(url: str) -> str:
-    """The URL without user, password and options, for messages."""
+    """The URL without user, password and options: for messages."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{re.sub(r'^.*@', '', rest.partition('?')[0])}"
 
 
 def one_line(fault: PyMongoError) -> str:
-    """What the server or the connection says, without the state of the whole deployment behind it."""
+    """The message of the server or the connection, without the description of the whole deployment."""
     if isinstance(fault, BulkWriteError):
         errors = [*fault.details.get("writeErrors", ()), *fault.details.get("writeConcernErrors", ())]
         said = errors[0].get("errmsg", str(fault)) if errors else str(fault)
@@ -135,7 +135,7 @@ def one_line(fault: PyMongoError) -> str:
 
 @contextmanager
 def faults(where: str) -> Iterator[None]:
-    """Turns what the server or the network is to blame for into StoreLost, on one line."""
+    """Turns errors that the server or the network causes into StoreLost, on one line."""
     try:
         yield
     except _PROGRAM_FAULTS:
@@ -148,7 +148,7 @@ def faults(where: str) -> Iterator[None]:
 
 @contextmanager
 def refusals(where: str, setting: str) -> Iterator[None]:
-    """Turns every fault of opening into StoreError, on one line that names the setting."""
+    """Turns every error of opening into StoreError, on one line that names the setting."""
     try:
         yield
     except PyMongoError as fault:
@@ -160,8 +160,8 @@ def refusals(where: str, setting: str) -> Iterator[None]:
 
 
 def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB") -> MongoClient[dict[str, Any]]:
-    """A client for a URL of MongoDB; nothing is asked of the server yet. Raises StoreError, also for an option that
-    pymongo would only warn of: a misspelt `tls` must not go unnoticed."""
+    """A client for a MongoDB URL; it doesn't connect yet. Raises StoreError, also for an option that pymongo would only
+    warn of: a misspelt `tls` must not go unnoticed."""
     given = {name.lower() for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
     timeouts = {name: value for name, value in TIMEOUTS.items() if name.lower() not in given}
     try:
@@ -243,7 +243,7 @@ def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make:
 
 @contextmanager
 def unless_read_only(must: bool) -> Iterator[None]:
-    """Around a write that a command which only reads makes where it may: unless it `must`, it may be forbidden."""
+    """Around an optional write of a command that only reads: unless it `must`, a missing permission is no error."""
     try:
         yield
     except OperationFailure as fault:

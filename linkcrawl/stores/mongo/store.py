@@ -1,6 +1,6 @@
-"""The store in a MongoDB database: for large installations, and for other programs that read along (docs/mongodb.md).
+"""The store in a MongoDB database: for large installations, and where other programs read it too (docs/mongodb.md).
 
-A standalone server is enough; a replica set is used as one. Writes wait for the majority of its members.
+A standalone server is enough. On a replica set, writes wait for the majority of its members.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
 
-#: Seconds for what reads all records, instead of the URL's `socketTimeoutMS`.
+#: Seconds for commands that read all records or links, instead of the URL's `socketTimeoutMS`.
 PATIENT = 3600.0
 
 
@@ -39,9 +39,8 @@ class MongoStore:
 
     @classmethod
     def open(cls, url: str, *, make: bool = True) -> MongoStore:
-        """The store of a URL `mongodb://HOST:PORT/DB?options` or `mongodb+srv://…`, made where there is none unless
-        `make` is false. Raises StoreError, and StoreLost where a batch that a dead process left can't be written to
-        its end."""
+        """The store of a URL `mongodb://HOST:PORT/DB?options` or `mongodb+srv://…`; unless `make` is false, a new one
+        where there is none. Raises StoreError, and StoreLost where the batch of a dead process can't be completed."""
         store = cls(shown(url), open_database(url, make=make))
         try:
             with faults(store._where), unless_read_only(make):
@@ -55,7 +54,7 @@ class MongoStore:
         try:
             self._claim.release()
         except PyMongoError:
-            pass  # the claim lapses by itself
+            pass  # the claim expires by itself
         finally:
             self._database.client.close()
 
@@ -76,7 +75,7 @@ class MongoStore:
 
     def mark_clean(self) -> None:
         if self._is_shared:
-            return  # other workers may be at it, or may have died
+            return  # other workers may be crawling, or may have died
         with faults(self._where):
             self._write_clean(True)
 
@@ -88,7 +87,7 @@ class MongoStore:
         self._meta.update_one({"_id": "clean"}, {"$set": {"value": clean}}, upsert=True)
 
     def _check_claim(self) -> None:
-        """A crawl that has lost its claim gets nothing more to do."""
+        """Raises StoreLost where this crawl has lost its claim: it must not go on."""
         if self._claim.taken:
             self._claim.check()
 
@@ -129,17 +128,17 @@ class MongoStore:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def backlog(self, now: float, narrow: LinkFilter = LinkFilter()) -> list[HostBacklog]:
+    def backlog(self, now: float, link_filter: LinkFilter = LinkFilter()) -> list[HostBacklog]:
         with faults(self._where):
             self._check_claim()
-            return reading.backlog(self._database, now, narrow)
+            return reading.backlog(self._database, now, link_filter)
 
     def due(
-        self, host: str, now: float, limit: int, narrow: LinkFilter = LinkFilter(), after: DueLink | None = None
+        self, host: str, now: float, limit: int, link_filter: LinkFilter = LinkFilter(), after: DueLink | None = None
     ) -> list[DueLink]:
         with faults(self._where):
             self._check_claim()
-            return reading.due(self._database, text(host), now, limit, narrow, after)
+            return reading.due(self._database, text(host), now, limit, link_filter, after)
 
     def next_due_at(self, now: float) -> float | None:
         later = {"next_check_at": {"$gt": last_until(now)}}
@@ -159,7 +158,7 @@ class MongoStore:
             return self._database["links"].estimated_document_count()  # links are never deleted
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
-        """All at once: it must be of one moment, and who asks keeps it all in memory anyway."""
+        """Not streamed: it must be one snapshot, and callers keep all of it in memory anyway."""
         wanted = {} if names is None else {"_id": {"$in": [text(name) for name in names]}}
         with faults(self._where):
             documents = list(self._database["hosts"].find(wanted, sort=[("_id", 1)]))

@@ -1,4 +1,4 @@
-"""The summary of a MongoDB store: aggregations over `links`, and one over `records` for the months."""
+"""The summary of a MongoDB store: aggregations over `links` and `proxies`, and one over `records` for the months."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MISMATCHED = {"last.mime_matches": False}
 
 
 def summary(database: Database[Document], now: float, top: int) -> Summary:
-    """See Store.summary. Its questions come one after the other: beside a crawl they may differ by what was checked
-    meanwhile."""
+    """See Store.summary. Its queries run one after the other: beside a crawl their results may differ by what was
+    checked meanwhile."""
     hosts = tuple(_hosts(database, now))
     return Summary(
         at=now,
@@ -36,7 +36,7 @@ def summary(database: Database[Document], now: float, top: int) -> Summary:
 
 
 def _grouped(now: float, part: str | None) -> Document:
-    """Links by part and outcome, those that were never checked among them."""
+    """The stage that groups links by part and result, including links that were never checked."""
     outcome = {name: f"$last.{name}" for name in ("category", "status", "reason", "confirmed")}
     due = {"$lte": ["$next_check_at", last_until(now)]}
     timed = {"$ne": [{"$ifNull": ["$last.duration_ms", None]}, None]}
@@ -63,7 +63,7 @@ def _hosts(database: Database[Document], now: float) -> Iterator[SummaryPart]:
 
 
 def _listed(database: Database[Document], field: str, now: float) -> Iterator[SummaryPart]:
-    """The collections or providers; links that are mentioned without one are a part as well."""
+    """The parts of collections or providers; links mentioned without one are a part as well."""
     mention = _MENTIONED[field]
     counted = database["proxies"].aggregate([{"$group": {"_id": f"${mention}", "count": {"$sum": 1}}}])
     proxies = {line["_id"]: line["count"] for line in counted}
@@ -119,7 +119,7 @@ def _slowest(database: Database[Document], top: int) -> Iterator[Record]:
 
 
 def _mismatches(database: Database[Document], top: int) -> Iterator[Mismatch]:
-    """A link keeps the media type that was claimed first, so it is its record's as well."""
+    """By the link's expected media type, which never changes once given: it is the record's too."""
     pairs = database["links"].aggregate(
         [
             {"$match": _MISMATCHED},

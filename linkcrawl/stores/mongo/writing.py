@@ -1,8 +1,8 @@
-"""Writing to the MongoDB store: batches, all or nothing, on a server that has transactions only as a replica set.
+"""Writing to the MongoDB store in batches, all or nothing: a standalone server has no transactions.
 
-A batch is first kept whole as one document of `batches`, which is atomic and durable; then its parts are written where
-they belong, by writes that may be repeated without harm; then the document is deleted. A process that dies before
-the first step has written nothing; one that dies later leaves the document, and the next `open` writes the rest.
+A batch is first stored whole as one document of `batches`, which is atomic and durable. Then its parts are written
+where they belong, by idempotent writes. Then the document is deleted. A process that dies before the first step has
+written nothing; one that dies later leaves the document, and the next `open` writes the rest.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from linkcrawl.stores.mongo.schema import DURABLE
 from linkcrawl.stores.process_identity import is_alive, this_process
 from linkcrawl.stores.rows import text
 
-#: Bytes of a batch's document; MongoDB's limit is 16 MiB. A larger batch becomes several, each all or nothing.
+#: Largest document of a batch in bytes; MongoDB's limit is 16 MiB. A larger batch is split, each part all or nothing.
 LARGEST_BATCH = 12 * 1024 * 1024
-#: Seconds after which a batch whose process can't be seen from here is taken for abandoned. Finishing one that is
-#: not does no harm but to the count of what was new.
+#: Seconds after which a batch of a process on another machine is taken for abandoned. Completing one that isn't only
+#: spoils the count of new links.
 ABANDONED = 60
-#: Collection names known to be stored; when full it starts anew.
+#: Names of stored collections that are kept in memory; a full memory is emptied.
 REMEMBERED = 100_000
 
 #: Links whose old records are removed by one command.
@@ -54,7 +54,7 @@ DELETED_AT_ONCE = 1000
 
 _DUPLICATE_KEY = 11000
 
-#: What tells an item of a batch from others of its kind.
+#: What identifies an item among others of its kind.
 _ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
     "add": lambda item: item["proxy"]["_id"],
     "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
@@ -145,7 +145,7 @@ class Writer:
         return {link_id for link_id, words in said.items() if latest[link_id] == words}
 
     def complete_abandoned(self) -> None:
-        """Write the rest of batches whose process has died."""
+        """Complete the batches of processes that have died."""
         too_old = {"$lt": ["$at", {"$subtract": ["$$NOW", ABANDONED * 1000]}]}
         for found in list(self._batches.aggregate([{"$project": {"by": 1, "too_old": too_old}}])):
             alive = is_alive(found["by"])
@@ -160,7 +160,7 @@ class Writer:
             return self._write_batch(kind, items[:half]) + self._write_batch(kind, items[half:])
         batch = {"_id": _batch_id(kind, items), "kind": kind, "by": self._me, "items": items}
         if self._begun is not None and self._begun["_id"] != batch["_id"]:
-            self._run(self._begun)  # its call failed, and was not repeated as it was
+            self._run(self._begun)  # its call failed, and the caller didn't repeat it
         return self._run(batch) if items else AddCounts()
 
     def _run(self, batch: Document) -> AddCounts:
@@ -195,7 +195,7 @@ class Writer:
         self._known_collections |= unknown
 
     def _add_links(self, links: dict[str, Document]) -> int:
-        """Insert the new ones, let known ones take in what is new; how many were new."""
+        """Insert the new links and update the known ones. Returns how many were new."""
         fields = {"priority": 1, "expected_mime": 1, "collections": 1, "providers": 1}
         known = {link["_id"]: link for link in self._links.find({"_id": {"$in": list(links)}}, fields)}
         new = [new_link(link) for link_id, link in links.items() if link_id not in known]
@@ -211,7 +211,8 @@ class Writer:
         return len(new) - len(overtaken)
 
     def _insert_missing(self, collection: Collection[Document], documents: dict[Any, Document]) -> int:
-        """Insert those that aren't there; how many. (Asking first is cheaper than many duplicate key errors.)"""
+        """Insert those that aren't stored. Returns how many. (A query first is cheaper than many duplicate key
+        errors.)"""
         there = {found["_id"] for found in collection.find({"_id": {"$in": list(documents)}}, {"_id": 1})}
         missing = [document for document_id, document in documents.items() if document_id not in there]
         return len(missing) - len(_insert(collection, missing))
@@ -224,8 +225,8 @@ class Writer:
             raise LookupError(f"a check has ended of link {absent[0]}, which is not in this store")
 
     def _finish(self, items: list[Document]) -> AddCounts:
-        """Records first, then their links: a link that has moved on has its record. The numbers `n` are taken after
-        the batch's document was written, which is what lets a reader see whole batches only (reading.records)."""
+        """Records first, then their links, so that a link never names a record that isn't there. The numbers `n` are
+        taken after the batch's document was written: so a reader sees whole batches only (reading.records)."""
         counter = self._meta.find_one_and_update(
             {"_id": "records"}, {"$inc": {"next": len(items)}}, upsert=True, return_document=ReturnDocument.AFTER
         )
@@ -252,8 +253,8 @@ class Writer:
             self._records.bulk_write(changes, ordered=False)
 
     def _overtaken(self, items: list[Document], there: set[Any]) -> set[Any]:
-        """Of records that were there already those of another check, which came first. Where that is still being
-        written its batch is completed, so that the link doesn't stay due meanwhile."""
+        """Of records that were there already, those of another check that came first. Where the other batch is still
+        being written, its links are updated here, so that they don't stay due meanwhile."""
         if not there:
             return there
         stored = {found["_id"]: found["checked_at"] for found in self._records.find({"_id": {"$in": list(there)}})}
@@ -342,7 +343,7 @@ def recall_future(links: Collection[Document], after: float, now: float) -> tupl
 
 
 def _batch_id(kind: str, items: list[Document]) -> bytes:
-    """The same for the same batch tried again, so that the retry takes the place of the first try."""
+    """Equal for the same batch, so that a retry replaces the first try."""
     digest = blake2b(kind.encode(), digest_size=16)
     for item in items:
         digest.update(_ITEM_IDS[kind](item))
@@ -350,8 +351,8 @@ def _batch_id(kind: str, items: list[Document]) -> bytes:
 
 
 def _move(item: Document) -> UpdateOne:
-    """A link goes on with its check, unless it has a later one: a record that comes late moves nothing. (Where a clock
-    was put back, a later one may be the one that the check was begun on.)"""
+    """The update of a link by its check, unless the link has a later one. (Where a clock was put back, that later one
+    may be the one on which the check began.)"""
     record, last = item["record"], "last.checked_at"
     either: list[Document] = [{last: {"$not": {"$gte": record["checked_at"]}}}]
     if item.get("before") is not None:  # batches of older versions have none
@@ -360,7 +361,7 @@ def _move(item: Document) -> UpdateOne:
 
 
 def _insert(collection: Collection[Document], documents: Sequence[Document]) -> set[Any]:
-    """Insert what isn't there; the ids of what was there already."""
+    """Insert the documents that aren't stored. Returns the ids of those that are."""
     if not documents:
         return set()
     try:

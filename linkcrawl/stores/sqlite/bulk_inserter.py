@@ -1,4 +1,4 @@
-"""Taking entries up into the SQLite store: the one hot path of seeding (six million mentions), so all in bulk."""
+"""Inserting entries into the SQLite store in bulk: the one hot path of seeding (six million mentions)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from linkcrawl.stores.contract import NEVER, AddCounts, LinkEntry
 from linkcrawl.stores.rows import optional_text, text, to_json, whole
 
-#: Texts of one dictionary table kept in memory; when full it starts anew.
+#: Texts of one dictionary table that are kept in memory; a full memory is emptied.
 REMEMBERED = 100_000
 #: Keys looked up in one statement; SQLite before 3.32 allowed 999 variables.
 KEYS_A_STATEMENT = 500
@@ -28,8 +28,8 @@ _ADD_PROVIDER = "INSERT INTO link_providers (link_id, provider_id) VALUES (?, ?)
 
 
 class DictionaryTable:
-    """Ids of the texts of one dictionary table, new texts added. Ids are never changed, so they are remembered;
-    `forget` when a transaction that may have added some was rolled back."""
+    """Ids of the texts of one dictionary table; new texts are added. Ids never change, so they are remembered. Call
+    `forget` after the rollback of a transaction that may have added texts."""
 
     def __init__(self, table: str):
         self._add = f"INSERT INTO {table} (name) VALUES (?) ON CONFLICT DO NOTHING"
@@ -53,7 +53,7 @@ class DictionaryTable:
 
 
 class _Link:
-    """A link that the batch mentions: its id, and what the batch may change of it."""
+    """A link that the batch mentions: its id, and the fields that the batch may change."""
 
     __slots__ = ("changed", "expected_mime", "id", "priority")
 
@@ -81,13 +81,13 @@ class BulkInserter:
         self._providers = DictionaryTable("providers")
 
     def forget(self) -> None:
-        """The transaction was rolled back: what was learned in it isn't so."""
+        """Forget the ids of a transaction that was rolled back."""
         for names in (self._hosts, self._collections, self._providers):
             names.forget()
 
     def add(self, db: sqlite3.Connection, entries: Sequence[LinkEntry]) -> AddCounts:
-        """Links, mentions, and the links' collections and providers. The transaction must hold the write lock
-        already: ids of new links are counted on from the largest."""
+        """Insert links, mentions, and the links' collections and providers. The transaction must hold the write lock:
+        new links get the ids after the largest."""
         links = _known(db, {entry.key for entry in entries})
         first_id = (db.execute("SELECT max(id) FROM links").fetchone()[0] or 0) + 1
         new = self._add_links(db, entries, links, first_id)
@@ -99,7 +99,7 @@ class BulkInserter:
     def _add_links(
         self, db: sqlite3.Connection, entries: Sequence[LinkEntry], links: dict[bytes, _Link], first_id: int
     ) -> int:
-        """Puts the new links into the file and into `links`, and tells how many; known ones take in what is new."""
+        """Insert the new links, add them to `links`, and return how many; update known ones."""
         rows: list[tuple[Any, ...]] = []
         for entry in entries:
             priority, expected_mime = whole(entry.seed.priority), optional_text(entry.seed.expected_mime or None)
@@ -144,7 +144,7 @@ class BulkInserter:
 
 
 def _known(db: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, _Link]:
-    """Those of the keys whose links are stored, with their links."""
+    """The stored links among these keys."""
     wanted = sorted(keys)  # in the order of the index, which is kinder to the cache
     links = {}
     for start in range(0, len(wanted), KEYS_A_STATEMENT):

@@ -1,4 +1,4 @@
-"""The SQLite store's file on its way in: its path, which file it is, and the lock beside it that one crawl holds."""
+"""The file of a SQLite store: its path, its identity on disk, and the lock file that one crawl holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def path_of(url: str) -> str:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Which file it is that stands at a path; None where none does."""
+    """Device and inode of the file at a path; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -28,8 +28,8 @@ def identity(path: str) -> tuple[int, int] | None:
 
 
 def hold(path: str) -> int:
-    """Hold the lock file for as long as this process lives; the number of the open file. Raises StoreError, and
-    StoreBusy where another process holds it. The file stays: removing it could free a lock that another holds."""
+    """Lock the lock file until this process ends; returns its file descriptor. Raises StoreError, and StoreBusy where
+    another process has locked it. The file stays: removing it could free a lock that another process holds."""
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as fault:

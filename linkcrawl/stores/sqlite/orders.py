@@ -30,12 +30,12 @@ WHERE checked_at >= :since AND checked_at < :until AND EXISTS (
 
 
 def give(db: sqlite3.Connection, order: Order) -> None:
-    """Keep an order, in place of the one before."""
+    """See Store.give_order."""
     db.execute(_GIVE, (text(order.host), str(order.act), order.at, text(order.reason), order.until))
 
 
 def orders(db: sqlite3.Connection) -> dict[str, Order]:
-    """The last order about each host."""
+    """See Store.orders."""
     return {
         row["host"]: Order(
             host=row["host"], act=Act(row["act"]), at=row["at"], reason=row["reason"], until=row["until"]

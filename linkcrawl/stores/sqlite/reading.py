@@ -1,4 +1,4 @@
-"""Questions to the SQLite store: which links are due, records by time, sums. All of it SELECTs."""
+"""The queries of the SQLite store: due links, records by time, totals. Only SELECT statements."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from linkcrawl.items import FIELDS_OF_RECORD, HOPS, TEXTS, Category, DueLink, Re
 from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.rows import from_json, glob, record_of, state_of
 
-# Links in one of the collections whose ids a JSON list holds, for statements that go through many links …
+# Links in one of the collections whose ids are in a JSON list: for statements that read many links …
 _IN_COLLECTIONS = (
     "IN (SELECT link_id FROM link_collections WHERE collection_id IN (SELECT value FROM json_each(:collections)))"
 )
-# … and for those that look at few: the list of a collection's links may be millions long.
+# … and for those that read few: the list of a collection's links may be millions long.
 _EACH_IN_COLLECTIONS = """EXISTS (
     SELECT 1 FROM link_collections
     WHERE link_id = links.id AND collection_id IN (SELECT value FROM json_each(:collections))
@@ -29,7 +29,7 @@ FROM links INDEXED BY links_by_turn
 WHERE host_id = :host_id AND priority = :priority AND {stretch} AND {condition}
 ORDER BY next_check_at, id LIMIT :limit
 """
-# Where reading goes on in one priority. Not the row value (next_check_at, id) > (…): SQLite would seek by time alone,
+# The rest of one priority after a link. Not the row value (next_check_at, id) > (…): SQLite would seek by time alone,
 # and a host's million links that were never checked have the same time.
 _SAME_TIME = "next_check_at = :after_time AND id > :after_id"
 _LATER = "next_check_at > :after_time"
@@ -83,9 +83,9 @@ JSON_COLUMNS = tuple(part.name for part in FIELDS_OF_RECORD if part.type in (TEX
 
 
 class Globs:
-    """Ids of the collections whose names fit a glob, as a JSON list. The last glob's are remembered until there is a
-    new collection: a narrowed crawl asks for the same thousands of times. Matched here and not by SQLite's GLOB, which
-    knows `[a-z]` too and ends at a NUL."""
+    """Ids of the collections whose names match a glob, as a JSON list. Those of the last glob are cached until a
+    collection is added: a crawl with `-a collection` asks for the same ones thousands of times. Not by SQLite's GLOB,
+    which knows `[a-z]` too and ends at a NUL."""
 
     def __init__(self) -> None:
         self._asked: tuple[str, int] | None = None
@@ -102,19 +102,25 @@ class Globs:
 
 
 def _due_condition(
-    db: sqlite3.Connection, now: float, narrow: LinkFilter, globs: Globs, in_collections: str
+    db: sqlite3.Connection, now: float, link_filter: LinkFilter, globs: Globs, in_collections: str
 ) -> tuple[str, dict[str, Any]]:
-    """The links that a crawl takes, as SQL and its values."""
-    if narrow.recheck_before is None:
+    """The condition of a LinkFilter as SQL, and its values."""
+    if link_filter.recheck_before is None:
         condition, values = "next_check_at <= :now", {"now": now}
     else:
-        condition, values = "last_checked_at IS NULL OR last_checked_at < :before", {"before": narrow.recheck_before}
-        if narrow.recheck_after is not None:
-            condition, values = f"{condition} OR last_checked_at > :after", {**values, "after": narrow.recheck_after}
+        condition, values = (
+            "last_checked_at IS NULL OR last_checked_at < :before",
+            {"before": link_filter.recheck_before},
+        )
+        if link_filter.recheck_after is not None:
+            condition, values = (
+                f"{condition} OR last_checked_at > :after",
+                {**values, "after": link_filter.recheck_after},
+            )
         condition = f"({condition})"
-    if narrow.collection is None:
+    if link_filter.collection is None:
         return condition, values
-    return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, narrow.collection)}
+    return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, link_filter.collection)}
 
 
 def checks_by_hour(db: sqlite3.Connection, since: float, until: float) -> dict[int, int]:
@@ -127,11 +133,11 @@ def checks_by_hour(db: sqlite3.Connection, since: float, until: float) -> dict[i
     return dict(map(tuple, rows))
 
 
-def backlog(db: sqlite3.Connection, now: float, narrow: LinkFilter, globs: Globs) -> list[HostBacklog]:
+def backlog(db: sqlite3.Connection, now: float, link_filter: LinkFilter, globs: Globs) -> list[HostBacklog]:
     """See Store.backlog."""
-    condition, values = _due_condition(db, now, narrow, globs, f"id {_IN_COLLECTIONS}")
+    condition, values = _due_condition(db, now, link_filter, globs, f"id {_IN_COLLECTIONS}")
     rows = db.execute(_BACKLOG.format(condition=condition), values)
-    fits = glob("*" if narrow.host is None else narrow.host).fullmatch
+    fits = glob("*" if link_filter.host is None else link_filter.host).fullmatch
     return [HostBacklog(host=host, due=due) for host, due in rows if fits(host)]
 
 
@@ -140,15 +146,15 @@ def due(
     host: str,
     now: float,
     limit: int,
-    narrow: LinkFilter,
+    link_filter: LinkFilter,
     after: DueLink | None,
     globs: Globs,
 ) -> list[DueLink]:
-    """See Store.due. One seek in the index for each priority that the host has, however many links it has."""
+    """See Store.due. It makes one seek in the index for each priority of the host, however many links there are."""
     found = db.execute("SELECT id FROM hosts WHERE name = ?", (host,)).fetchone()
-    if found is None or (narrow.host is not None and not glob(narrow.host).fullmatch(host)):
+    if found is None or (link_filter.host is not None and not glob(link_filter.host).fullmatch(host)):
         return []
-    condition, values = _due_condition(db, now, narrow, globs, _EACH_IN_COLLECTIONS)
+    condition, values = _due_condition(db, now, link_filter, globs, _EACH_IN_COLLECTIONS)
     values |= {"host_id": found[0], "host": host}
     if after is not None:
         values |= {"after_time": after.next_check_at, "after_id": after.id}
@@ -162,7 +168,7 @@ def due(
 
 
 def _stretches(db: sqlite3.Connection, host_id: int, after: DueLink | None) -> Iterator[tuple[int, str]]:
-    """The stretches of the index that hold a host's links after a place, in order: priority, and which part of it."""
+    """The ranges of the index, in order, that hold a host's links after a link: priority, and a condition in it."""
     if after is None:
         priority = db.execute(_HIGHEST_PRIORITY, (host_id,)).fetchone()[0]
     else:

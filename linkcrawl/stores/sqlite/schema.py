@@ -1,4 +1,4 @@
-"""The SQLite store's file: how it is opened, what stands in it, and how an older one is brought up to date."""
+"""The schema of a SQLite store: how its file is opened, its tables, and how an older one is brought up to date."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
 from linkcrawl.stores.layout import LAYOUT, added_fields, renamed_reasons
 
-#: Says "this SQLite file is a linkcrawl store" (PRAGMA application_id); the letters `link`.
+#: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
 APPLICATION_ID = 0x6C696E6B
 #: Seconds to wait for another process (`scrapy seed` beside a crawl) to end its transaction.
 BUSY_TIMEOUT = 30.0
 #: Seconds to wait for another process to bring a large store up to date.
 MIGRATION_TIMEOUT = 3600.0
-#: Seconds between two tries for the one lock that SQLite itself does not wait for, and how many there are.
+#: Seconds between two tries for the one lock that SQLite itself doesn't wait for, and the number of tries.
 WAL_RETRY, WAL_TRIES = 0.02, 1500
 #: KiB of pages kept in memory: the inner pages of all indexes at six million links.
 CACHE_KIB = 64 * 1024
@@ -165,7 +165,7 @@ MIGRATIONS: tuple[str, ...] = tuple(map(_script, range(1, LAYOUT + 1)))
 
 @contextmanager
 def faults(path: str) -> Iterator[None]:
-    """Turns what SQLite says when the file, the disk or the other process is to blame into StoreLost, on one line."""
+    """Turns errors of SQLite that the file, the disk or another process causes into StoreLost, on one line."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError):
@@ -175,9 +175,9 @@ def faults(path: str) -> Iterator[None]:
 
 
 def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode: transactions are begun and ended by name. It may be passed between threads
-    (one at a time). Raises sqlite3.Error."""
-    # a URI, so that a file that has gone is not silently made anew under a reader
+    """A connection in autocommit mode, with explicit BEGIN and COMMIT. Threads may share it, one at a time. Raises
+    sqlite3.Error."""
+    # a URI with a mode: a reader must not make a new file in the place of one that has gone
     mode = "rw" if read_only else "rwc"
     db = sqlite3.connect(
         f"file:{_escaped(path)}?mode={mode}",
@@ -192,7 +192,7 @@ def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
         if read_only:
             db.execute("PRAGMA query_only = ON")
         else:
-            # FULL: what was said to be stored survives a power failure too (with NORMAL a WAL may lose its tail)
+            # FULL: committed transactions survive a power failure too (with NORMAL a WAL may lose its tail)
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -282,8 +282,8 @@ def _run(db: sqlite3.Connection, version: int) -> None:
 
 
 def _use_wal(db: sqlite3.Connection) -> None:
-    """Where several make a new store at once, SQLite does not wait for this lock, whatever its time limit says. Raises
-    sqlite3.Error."""
+    """Switch to WAL. Where several processes make a new store at once, SQLite doesn't wait for the lock that this
+    needs, whatever its time limit. Raises sqlite3.Error."""
     for tries_left in reversed(range(WAL_TRIES)):
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -295,8 +295,7 @@ def _use_wal(db: sqlite3.Connection) -> None:
 
 
 def _try_writing(db: sqlite3.Connection) -> None:
-    """A file that can't be written shows it now. Beginning to write is not enough: SQLite then only reads. Raises
-    sqlite3.Error."""
+    """Find out now whether the file can be written: SQLite only reads it at BEGIN IMMEDIATE. Raises sqlite3.Error."""
     db.execute("BEGIN IMMEDIATE")
     try:
         db.execute(f"PRAGMA user_version = {_version(db)}")
@@ -309,7 +308,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _refuse_foreign(db: sqlite3.Connection, path: str) -> None:
-    db.execute("BEGIN")  # all three of one moment: another process may be making the store just now
+    db.execute("BEGIN")  # one snapshot for all three: another process may be making the store just now
     version = _version(db)
     application = db.execute("PRAGMA application_id").fetchone()[0]
     empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None

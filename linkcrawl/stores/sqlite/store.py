@@ -1,7 +1,7 @@
-"""The store in one SQLite file: what one machine needs for a catalogue of millions of links.
+"""The store in one SQLite file: enough for one machine with a catalogue of millions of links.
 
-Writers and readers don't block each other (WAL); a crawl holds the store by a lock on a file beside it, which ends
-with the process, however that ends. The schema and its versions are in `schema`.
+Writers and readers don't block each other (WAL). A crawl claims the store by a lock on a file beside it, which the
+system releases when the process ends. The schema and its versions are in `schema`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _ADD_RECORD = (
     f"INSERT INTO records ({', '.join(_RECORD_COLUMNS)}) VALUES (:{', :'.join(_RECORD_COLUMNS)}) "
     "ON CONFLICT (link_id, checked_at) DO NOTHING"
 )
-# A record that comes late (older than the link's last) joins the history and moves nothing; but where a clock was put
-# back, that last may be the one that the check was begun on.
+# A record that is older than the link's latest joins the history only; unless a clock was put back, and that latest is
+# the one that the check began on.
 _MOVE_LINK = """
 UPDATE links
 SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_id = :record_id,
@@ -111,7 +111,8 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of the block or nothing. The write lock is taken first, so that what the block reads stays true."""
+        """Commit all of the block or nothing. The write lock is taken first, so that what the block reads doesn't
+        change."""
         with faults(self._path):
             if identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
                 raise StoreLost(f"{self._path} was deleted or replaced while in use")
@@ -121,7 +122,7 @@ class SqliteStore:
                 self._db.execute("COMMIT")
             except BaseException:
                 self._inserter.forget()
-                if self._db.in_transaction:  # a full disk has ended it already
+                if self._db.in_transaction:  # SQLite itself has rolled back after a full disk
                     self._db.execute("ROLLBACK")
                 raise
 
@@ -133,7 +134,7 @@ class SqliteStore:
         with self._transaction() as db:
             for check in finished:
                 _finish(db, check)
-        return frozenset()  # the file is one crawl's: nobody else checks its links
+        return frozenset()  # one crawl has claimed the file: nobody else checks its links
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         with self._transaction() as db:
@@ -174,15 +175,15 @@ class SqliteStore:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def backlog(self, now: float, narrow: LinkFilter = LinkFilter()) -> list[HostBacklog]:
+    def backlog(self, now: float, link_filter: LinkFilter = LinkFilter()) -> list[HostBacklog]:
         with faults(self._path):
-            return reading.backlog(self._db, now, narrow, self._globs)
+            return reading.backlog(self._db, now, link_filter, self._globs)
 
     def due(
-        self, host: str, now: float, limit: int, narrow: LinkFilter = LinkFilter(), after: DueLink | None = None
+        self, host: str, now: float, limit: int, link_filter: LinkFilter = LinkFilter(), after: DueLink | None = None
     ) -> list[DueLink]:
         with faults(self._path):
-            return reading.due(self._db, text(host), now, limit, narrow, after, self._globs)
+            return reading.due(self._db, text(host), now, limit, link_filter, after, self._globs)
 
     def next_due_at(self, now: float) -> float | None:
         with faults(self._path):
@@ -250,7 +251,7 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own that sees one moment, whatever is written meanwhile."""
+        """Another connection, which reads one snapshot whatever is written meanwhile."""
         with closing(connect(self._path, read_only=True)) as db:
             db.execute("BEGIN")
             yield db

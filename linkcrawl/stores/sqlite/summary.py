@@ -1,4 +1,4 @@
-"""The summary of an SQLite store: aggregates, each over one pass of links, mentions or records."""
+"""The summary of a SQLite store: aggregates that each read links, mentions or records once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkcrawl.stores.contract import Mismatch, Summary, SummaryPart, Tally
 from linkcrawl.stores.sqlite import reading
 from linkcrawl.stores.summary import Span, in_order, months, tallies_in_order, whole
 
-# Which links each part has, as (part, link). Part 0 of collections and providers has what is mentioned without one.
+# The links of each part, as (part, link). Part 0 of collections and providers has links mentioned without one.
 _MEMBERS = {
     "hosts": "SELECT host_id AS part, id AS link FROM links",
     "collections": """
@@ -48,7 +48,7 @@ SELECT records.expected_mime AS expected, mime AS got, count(*) AS count, min(li
 FROM links JOIN records ON records.id = last_record_id
 WHERE mime_matches = 0 GROUP BY 1, 2 ORDER BY count DESC, 1, 2 LIMIT ?
 """
-# A record stands until its link's next one. Those of a month that are followed in the same month never stood at an end.
+# A record counts until its link's next one. One that is followed in the same month counts at no month's end.
 _SPANS = """
 WITH standing AS (
     SELECT category, strftime('%Y-%m', checked_at, 'unixepoch') AS begins,
@@ -60,7 +60,7 @@ SELECT category, begins, ends, count(*) AS count FROM standing WHERE ends IS NOT
 
 
 def summary(db: sqlite3.Connection, now: float, top: int) -> Summary:
-    """See Store.summary. The caller's transaction makes everything be of one moment."""
+    """See Store.summary. The caller's transaction makes it one snapshot."""
     hosts = tuple(_parts(db, "hosts", now))
     return Summary(
         at=now,
