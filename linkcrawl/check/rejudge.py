@@ -36,9 +36,9 @@ _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 _OF_ANSWERS = _CIRCLING | {"rate_limited", "bot_challenge", "redirect_nowhere"}
 
 
-def rejudge(link: DueLink, record: Record, intervals: Intervals) -> Rejudged:
-    """The latest record of a link, judged by the table of VERDICT_VERSION. `link`: as it stands after the record.
-    `intervals`: those of its checks.
+def rejudge(link: DueLink, record: Record, intervals: Intervals, now: float) -> Rejudged:
+    """The latest record of a link, judged by the table of VERDICT_VERSION. `link`: as the record left it. `intervals`:
+    those of its checks. `now` (Unix seconds): a record that a clock ahead made in the future counts as made now.
 
     Where the judgement changes, the link's state and next check are planned as if the check had ended so; what it
     learned of earlier checks stays, as far as it can be told apart.
@@ -54,7 +54,7 @@ def rejudge(link: DueLink, record: Record, intervals: Intervals) -> Rejudged:
     if category is record.category and (reason == record.reason or category is Category.OK):
         return Rejudged(before=record, record=after)
     finding = Finding(verdict=verdict, status=record.status, method=record.method)
-    planned = plan(_before(link.state, record), None, finding, record.checked_at, intervals, None)
+    planned = plan(_before(link.state, record), None, finding, min(record.checked_at, now), intervals, None)
     after = evolve(
         after,
         category=planned.category,
@@ -78,7 +78,7 @@ def reason_again(record: Record) -> tuple[str, str | None]:
     chain = [target for target in targets if isinstance(target, urls.Target)]
     if not chain:  # an older checker's result: it kept no hops
         return base, None if base != record.reason else record.wall
-    wall = None if base == "bot_challenge" else _wall(chain[0], hops)
+    wall = None if record.reason == "bot_challenge" else _wall(chain[0], hops)
     reason = base if wall is None else "bot_challenge"
     if leads_to_login(chain, status, circling=reason in _CIRCLING):
         reason = "login_redirect"
@@ -105,12 +105,18 @@ def _wall(start: urls.Target, hops: list[Hop]) -> Wall | None:
     return None
 
 
+def reason_of_status(status: int) -> str:
+    """The reason of an answer of which the status alone is known."""
+    answer = Outcome(sent_at=0.0, ended_at=0.0, duration_ms=None, status=status)
+    return reason_of_answer(status, {}) if wall_of_answer(answer) is None else "bot_challenge"
+
+
 def _reason_of_status(reason: str, status: int) -> str | None:
     """The reason before URLs are looked at; None where it can't be told from what is stored."""
     if reason == "login_redirect":  # a login that redirects was a circle, or led to what can't be followed
-        return None if status in REDIRECTS else reason_of_answer(status, {})
+        return None if status in REDIRECTS else reason_of_status(status)
     if reason.startswith("http_") or reason in _SUCCESS or (reason == "rate_limited" and status != 503):
-        return reason_of_answer(status, {})
+        return reason_of_status(status)
     return reason if reason in _OF_ANSWERS else None
 
 

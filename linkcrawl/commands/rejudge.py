@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 from contextlib import closing
 from typing import Any
@@ -92,7 +93,7 @@ class Command(OfflineCommand):
 def _judged(link: DueLink, record: Record, policies: Policies) -> Rejudged:
     applied = policies.of_link(link.host, link.collections, link.providers)
     changes: dict[str, Any] = dict(applied.recheck)
-    return rejudge(link, record, evolve(Intervals(), **changes))
+    return rejudge(link, record, evolve(Intervals(), **changes), time.time())
 
 
 def _words(record: Record) -> str:

@@ -22,7 +22,8 @@ from linkcrawl.check.conclude import recorded
 from linkcrawl.check.fields import bare_mime
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, plan
-from linkcrawl.check.verdict import judge, reason_of_answer
+from linkcrawl.check.rejudge import reason_of_status
+from linkcrawl.check.verdict import judge
 from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Reject, Seed
@@ -197,7 +198,7 @@ def reason_of(status: int | None, old: Mapping[str, Any]) -> str:
     if category in _CATEGORIES and (status is None or category != "ok"):
         return _CATEGORIES[category]
     if status is not None:
-        return reason_of_answer(status, {})
+        return reason_of_status(status)
     message = (_text(old.get("message")) or "").lower()
     return next((reason for reason, words in _MESSAGES if any(word in message for word in words)), "not_recorded")
 

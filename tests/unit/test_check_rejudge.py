@@ -44,6 +44,7 @@ STATES = st.builds(
     interval=st.floats(0, 90 * DAY),
     hard_count=st.just(0),
 )
+NOW = START + 100 * DAY
 LINK = DueLink(id=7, url=f"{HOST}/doc", host="a.example", next_check_at=START)
 
 
@@ -86,7 +87,7 @@ def test_the_present_table_has_nothing_to_change(
             step, asked = answered(step.check, outcomes[asked % len(outcomes)]), asked + 1
     link = evolve(LINK, url=url, state=state)
     finished = conclude(link, step, START, "x", Intervals(), failing_since)
-    again = rejudge(moved(link, finished), finished.record, Intervals())
+    again = rejudge(moved(link, finished), finished.record, Intervals(), NOW)
     assert (again.before, again.record, again.state) == (finished.record, finished.record, None)
     assert not again.is_changed
 
@@ -160,7 +161,7 @@ def test_a_wall_that_was_passed_by_unseen_is_seen(location: str, wall: str | Non
         hop(location, 200, method),
     )
     old = record("ok", OK, 200, "/doc", hops=hops, final_url=location, method=method)
-    again = rejudge(LINK, old, Intervals())
+    again = rejudge(LINK, old, Intervals(), NOW)
     now = again.record
     assert (now.reason, now.wall, now.category) == (("bot_challenge", wall, OPEN) if wall else ("ok", None, OK))
     assert (now.hops, now.final_url, now.status) == (old.hops, old.final_url, old.status)
@@ -176,13 +177,13 @@ def test_head_alone_speaks_against_no_link(end: str) -> None:
 
 def test_the_product_of_a_wall_stays_with_its_reason() -> None:
     known = record("bot_challenge", OPEN, 403, wall="datadome")
-    assert rejudge(LINK, known, Intervals()).record == evolve(known, verdict_version=VERDICT_VERSION)
+    assert rejudge(LINK, known, Intervals(), NOW).record == evolve(known, verdict_version=VERDICT_VERSION)
 
 
 def test_a_failure_that_was_broken_is_undetermined_and_clears_what_it_counted() -> None:
     state = LinkState(attempt=1, interval=DAY, hard_since=START, hard_count=1, hard_by_get=True)
     old = record("tls_expired", BROKEN, None, confirmed=False, attempt=1, error="expired on Monday")
-    again = rejudge(evolve(LINK, state=state), old, Intervals())
+    again = rejudge(evolve(LINK, state=state), old, Intervals(), NOW)
     assert again.is_changed
     now = again.record
     assert (now.category, now.reason, now.confirmed, now.attempt) == (OPEN, "tls_expired", True, 1)
@@ -194,29 +195,40 @@ def test_a_failure_that_was_broken_is_undetermined_and_clears_what_it_counted() 
 def test_earlier_failures_still_count() -> None:
     state = LinkState(attempt=3, interval=7 * DAY, hard_since=START - 4 * DAY, hard_count=3, hard_by_get=True)
     old = record("http_405", BROKEN, 405, confirmed=False, attempt=3)
-    after = rejudge(evolve(LINK, state=state), old, Intervals()).state
+    after = rejudge(evolve(LINK, state=state), old, Intervals(), NOW).state
     assert after == LinkState(attempt=3, interval=6 * HOUR, hard_since=START - 4 * DAY, hard_count=2, hard_by_get=True)
 
 
 def test_what_was_undetermined_is_suspected() -> None:
     state = LinkState(attempt=2, interval=12 * HOUR)
-    again = rejudge(evolve(LINK, state=state), record("http_404", OPEN, 404, attempt=2), Intervals())
+    again = rejudge(evolve(LINK, state=state), record("http_404", OPEN, 404, attempt=2), Intervals(), NOW)
     now = again.record
     assert (now.category, now.confirmed, now.attempt, now.error) == (BROKEN, False, 2, sentence("http_404"))
     assert now.next_check_at == START + DAY
     assert again.state == LinkState(attempt=2, interval=DAY, hard_since=START, hard_count=1, hard_by_get=True)
 
 
+def test_a_record_of_the_future_counts_as_made_now() -> None:
+    again = rejudge(LINK, record("ok", BROKEN, 200, checked_at=NOW + 999 * DAY), Intervals(), NOW)
+    assert again.record.next_check_at == NOW + 7 * DAY
+
+
+def test_a_status_may_be_a_wall_by_itself() -> None:
+    assert reason_again(record("http_999", OPEN, 999, hops=()))[0] == "bot_challenge"
+
+
 def test_what_was_broken_is_ok() -> None:
     state = LinkState(attempt=4, interval=30 * DAY, hard_since=START - 20 * DAY, hard_count=4, hard_by_get=True)
-    again = rejudge(evolve(LINK, state=state), record("ok", BROKEN, 200, attempt=4, error="was no good"), Intervals())
+    again = rejudge(
+        evolve(LINK, state=state), record("ok", BROKEN, 200, attempt=4, error="was no good"), Intervals(), NOW
+    )
     now = again.record
     assert (now.category, now.confirmed, now.attempt, now.error) == (OK, True, 0, None)
     assert (now.next_check_at, again.state) == (START + 7 * DAY, LinkState(interval=7 * DAY))
 
 
 def test_another_doubt_about_a_success_moves_nothing() -> None:
-    again = rejudge(LINK, record("ok", OK, 200, "/doc", "/"), Intervals())
+    again = rejudge(LINK, record("ok", OK, 200, "/doc", "/"), Intervals(), NOW)
     assert (again.record.reason, again.record.error, again.state) == ("redirected_home", None, None)
     assert again.record.next_check_at == START + 7 * DAY
     assert again.is_changed
@@ -225,12 +237,12 @@ def test_another_doubt_about_a_success_moves_nothing() -> None:
 @pytest.mark.parametrize("reason", sorted(SILENCE))
 def test_what_a_hosts_silence_has_broken_stays_broken(reason: str) -> None:
     state = LinkState(attempt=9, interval=30 * DAY)
-    again = rejudge(evolve(LINK, state=state), record(reason, BROKEN, None, attempt=9), Intervals())
+    again = rejudge(evolve(LINK, state=state), record(reason, BROKEN, None, attempt=9), Intervals(), NOW)
     assert (again.record.category, again.state, again.is_changed) == (BROKEN, None, False)
 
 
 def test_a_word_that_no_table_has_stays() -> None:
-    again = rejudge(LINK, record("not_a_word", BROKEN, 200), Intervals())
+    again = rejudge(LINK, record("not_a_word", BROKEN, 200), Intervals(), NOW)
     assert (again.record.category, again.record.reason, again.state) == (BROKEN, "not_a_word", None)
     assert again.record.verdict_version == VERDICT_VERSION
 
@@ -241,9 +253,9 @@ def test_judged_twice_it_is_as_judged_once(
     category: Category, reason: str, status: int | None, places: list[str], _: str
 ) -> None:
     link = evolve(LINK, state=LinkState(attempt=2, interval=DAY, hard_since=START - DAY, hard_count=1))
-    once = rejudge(link, record(reason, category, status, *places), Intervals())
+    once = rejudge(link, record(reason, category, status, *places), Intervals(), NOW)
     after = link if once.state is None else moved(link, Finished(record=once.record, state=once.state))
-    again = rejudge(after, once.record, Intervals())
+    again = rejudge(after, once.record, Intervals(), NOW)
     assert (again.record, again.state) == (once.record, None)
     if reason != "not_a_word":
         assert once.record.category is judge(once.record.reason).category
