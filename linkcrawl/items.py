@@ -252,8 +252,8 @@ class DueLink:
 
 @frozen(kw_only=True)
 class HostMemory:
-    """What the store keeps of a host between crawls; also of the gate of a group and of a shared limit (politeness.keys).
-    Times are Unix seconds.
+    """What the store keeps of a host between crawls; also of the gate of a group and of a shared limit
+    (politeness.keys). Times are Unix seconds.
 
     `head_useless_since`: when a GET first succeeded there after a HEAD had failed. `last_end`: when the last request
     to the host ended. `failing_since`: since when the host has answered no request at all.
