@@ -8,7 +8,7 @@ from linkcrawl.clock import Jump
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Workbench
-from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.session import Session
 

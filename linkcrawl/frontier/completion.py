@@ -17,7 +17,7 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
-from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
 from linkcrawl.politeness.outage import UNSENT
 from linkcrawl.politeness.pacing.delay import WINDOW

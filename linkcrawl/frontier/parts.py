@@ -16,7 +16,7 @@ from linkcrawl.frontier.gates.workbench import Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.maintenance import MaintenanceLoop
-from linkcrawl.frontier.outage import OutageDetector
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Checks, Engine, Ownership, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.robots_fetcher import RobotsFetcher

@@ -111,6 +111,11 @@ class FakeEngine:
     def release(self, work: Any) -> None:
         self.held.remove(work)
 
+    async def idle(self) -> None:
+        """Until nothing is under way."""
+        while self.held:  # noqa: ASYNC110  # the tasks are the dispatcher's
+            await asyncio.sleep(0)
+
     def occupy(self, request: Request) -> None:
         self.in_flight.add(request)
 

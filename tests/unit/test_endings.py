@@ -18,14 +18,13 @@ from linkcrawl.audit.log import AuditLimit
 from linkcrawl.audit.verify import read_lines
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.frontier import completion as ending
-from linkcrawl.frontier import outage as doubting
 from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.host_state_saver import HostStateSaver
-from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.items import Category, DueLink
-from linkcrawl.politeness.outage import SILENT_GATES
+from linkcrawl.politeness import outage as doubting
+from linkcrawl.politeness.outage import SILENT_GATES, OutageDetector
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store

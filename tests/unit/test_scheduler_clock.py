@@ -15,8 +15,8 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.clock_follower import ClockFollower
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Workbench
-from linkcrawl.frontier.outage import OutageDetector
 from linkcrawl.frontier.ports import Task
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.pacing.persistence import shifted
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import DAYS, count_request, requests_in
