@@ -83,8 +83,8 @@ class RatePermits:
             return True
         wake, gate.wake = gate.wake, self._session.now() + HOUR
         self._asking[gate.name] += 1
-        permit = Permit(uuid4().hex, limits, self._session.now())
-        self._spawn(lambda: self._ask(gate, task, lane, permit, wake))
+        permit, epoch = Permit(uuid4().hex, limits, self._session.now()), self._session.lease_epoch
+        self._spawn(lambda: self._ask(gate, task, lane, permit, wake, epoch))
         return False
 
     def settle(self, task: Task, *, used: bool) -> None:
@@ -115,8 +115,10 @@ class RatePermits:
             else:
                 return
 
-    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wake: float) -> None:
-        epoch, wait = self._session.lease_epoch, None
+    async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wake: float, epoch: int) -> None:
+        if epoch != self._session.lease_epoch:
+            return  # the session was lost before this has begun
+        wait = None
         try:
             wait = await self._coordinator.acquire_permit(permit.limits, permit.name, permit.asked_at)
         finally:

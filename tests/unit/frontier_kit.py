@@ -151,7 +151,8 @@ class FakeChecks:
         return self.resume(link, Check(url=link.url, rules=Rules()))
 
     def resume(self, link: DueLink, check: Check) -> Request:
-        made = request_to(link.url, link=link, check=check, lease_epoch=self.session.lease_epoch)
+        url = link.url if check.request is None else check.request.target.url
+        made = request_to(url, link=link, check=check, lease_epoch=self.session.lease_epoch)
         return made.replace(callback=self.answered, errback=self.failed)
 
     def deny(self, request: Request, denial: Denial) -> Finished:

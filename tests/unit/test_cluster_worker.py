@@ -1,0 +1,297 @@
+"""A worker's session in Redis: while it stands its gates are its own, and when it is over it forgets all that it held."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from attrs import evolve
+
+from linkcrawl.check.procedure import Denial
+from linkcrawl.cluster.codec import Ticket
+from linkcrawl.cluster.ownership import ClusterOwnership
+from linkcrawl.cluster.worker import DEATHS, QUIET
+from linkcrawl.errors import LeaseLost, SessionLost
+from linkcrawl.frontier.gates.workbench import Lane
+from linkcrawl.frontier.ports import context_of
+from linkcrawl.items import DueLink
+from tests.unit.cluster_kit import ALONE, Cluster, FakeCoordinator, opened, run, settled
+from tests.unit.frontier_kit import T0, answer, request_to
+
+A, B = "a.example", "b.example"
+
+
+def test_a_worker_joins_when_its_crawl_opens_and_gives_all_back_when_it_closes(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        assert cluster.ownership.may_send()
+        cluster.lease(A)
+        await cluster.ownership.close()
+        assert [name for name, _ in cluster.coordinator.log] == ["give", "leave", "close"]
+        assert cluster.coordinator.told("give") == [(A,)]
+
+    run(tmp_path, act)
+
+
+def test_before_the_crawl_opens_there_are_no_metrics(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        unopened = ClusterOwnership(cluster.session, cluster.coordinator)  # type: ignore[arg-type]
+        assert unopened.metrics() == {}
+        cluster.lease(A)
+        assert {name: value for name, (_, value) in cluster.ownership.metrics().items()}["leases"] == 1
+
+    run(tmp_path, act)
+
+
+def test_at_the_deadline_everything_is_dropped_and_what_is_in_flight_cut_off(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        hop = cluster.hop(cluster.link(1, A), A)
+        gate = cluster.frontier.bench.gates[A]
+        cluster.frontier.router.place(cluster.link(2, A))
+        cluster.frontier.in_flight.add(hop, gate)
+        cluster.frontier.postponed.add(request_to(f"http://{A}/aside"))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(100) as deadline:
+                context_of(hop).deadline = deadline
+                assert cluster.ownership.may_send()
+                cluster.coordinator.deadline = time.monotonic() - 1
+                assert not cluster.ownership.may_send()
+                await asyncio.sleep(30)
+        assert cluster.session.lease_epoch == 1
+        assert (len(gate), len(cluster.frontier.queue), cluster.frontier.feeder.under_way) == (0, 0, 0)
+        assert cluster.frontier.postponed.take_all() == []
+        assert not cluster.ownership.owns(1)
+        assert not cluster.ownership.feeds_host(A)
+        assert not cluster.ownership.keeps_state_of(A)
+
+    run(tmp_path, act)
+
+
+def test_a_request_of_before_a_lost_session_is_dropped_at_its_gate(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        hop = cluster.hop(cluster.link(1, A), A)
+        cluster.worker.drop_session("as a test will have it")
+        await cluster.worker._renew_session()
+        cluster.lease(A)
+        cluster.frontier.router.place(hop)
+        assert len(cluster.frontier.bench.gates[A]) == 0
+
+    run(tmp_path, act)
+
+
+def test_the_end_of_a_request_that_outlived_its_lease_is_cut_to_it(tmp_path: Path) -> None:
+    """Where this machine stood still, the answer was read long after it was another worker's gate."""
+
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        hop = cluster.hop(cluster.link(1, A), A)
+        offset = cluster.ownership._clock_offset
+        context_of(hop).outcome = answer(at=T0 + 50 - offset, took=45.0)
+        cluster.frontier.in_flight.add(hop, cluster.frontier.bench.gates[A])
+        cluster.clock.at = T0 + 20
+        cluster.worker.drop_session("as a test will have it")
+        cluster.clock.at = T0 + 50
+        assert not cluster.ownership.settled(hop)
+        outcome = context_of(hop).outcome
+        assert outcome is not None
+        assert (outcome.sent_at, outcome.ended_at) == pytest.approx((T0 + 5, T0 + 20))
+
+    run(tmp_path, act)
+
+
+def test_outcomes_are_in_the_clusters_clock(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        hop = cluster.hop(cluster.link(1, A), A)
+        now = time.time()
+        context_of(hop).outcome = answer(at=now, took=0.5)
+        assert cluster.ownership.settled(hop)
+        outcome = context_of(hop).outcome
+        assert outcome is not None
+        assert outcome.ended_at == pytest.approx(T0 + (now - time.time()), abs=5)
+        assert outcome.ended_at - outcome.sent_at == pytest.approx(0.5)
+
+    run(tmp_path, act)
+
+
+def test_records_are_not_stored_once_the_lease_is_over(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.ownership.ensure_leased()
+        cluster.coordinator.deadline = time.monotonic() - 0.001
+        with pytest.raises(LeaseLost):
+            cluster.ownership.ensure_leased()
+
+    run(tmp_path, act)
+
+
+def test_links_and_requests_go_to_whom_they_belong(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        cluster.frontier.keeper.known.add(B)
+        ours, theirs = cluster.link(1, A), cluster.link(2, B)
+        for link in (ours, theirs):
+            cluster.frontier.router.place(link)
+        assert len(cluster.frontier.bench.gates[A]) == 1
+        assert theirs.id not in cluster.frontier.queue.hosts[B].out, "it stays due, for whoever leases its gate"
+        cluster.worker.table.closing[A] = T0
+        component = request_to(f"http://{A}/theirs", lease_epoch=cluster.session.lease_epoch)
+        cluster.frontier.router.place(component)
+        assert len(cluster.frontier.bench.gates[A]) == 2, "what can't be passed on uses the gate while it is ours"
+
+    run(tmp_path, act)
+
+
+@pytest.mark.parametrize(("deaths", "denied"), [(DEATHS - 1, False), (DEATHS, True)])
+def test_a_link_over_which_workers_died_is_denied(tmp_path: Path, deaths: int, denied: bool) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        cluster.worker.table.leases[A].deaths["1"] = deaths
+        denial = cluster.ownership.begin(cluster.link(1, A))
+        assert (isinstance(denial, Denial) and denial.reason == "poison_link") is denied
+        assert cluster.ownership.owns(1), "its record is ours to store"
+
+    run(tmp_path, act)
+
+
+def test_what_is_in_flight_is_reported_together(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A, B)
+        for number, host in ((1, A), (2, B)):
+            hop = cluster.hop(cluster.link(number, host), host)
+            cluster.ownership.handed_out(host, hop)
+            assert context_of(hop).may_send()
+        cluster.ownership.handed_out(B, request_to(f"http://{B}/robots.txt"))  # no link of anybody's
+        await asyncio.sleep(0.05)
+        await settled(cluster)
+        assert cluster.coordinator.told("in flight") == [{A: "1", B: "2"}]
+        cluster.coordinator.deadline = time.monotonic() - 1
+        assert not context_of(hop).may_send(), "asked once more right before sending"
+
+    run(tmp_path, act)
+
+
+def test_new_policies_close_all_gates_and_nothing_is_taken_before_all_agree(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        aside = cluster.hop(cluster.link(1, A), B)
+        cluster.frontier.postponed.add(aside)
+        assert not cluster.ownership.regroup(), "the router moves nothing"
+        await settled(cluster)
+        assert [transfer.gate for transfer, *_ in cluster.coordinator.told("send")] == [B]
+        assert not cluster.worker.table.feeds(A)
+        heartbeat = cluster.worker.heartbeat
+        assert heartbeat is not None
+        await cluster.worker.leases.take(heartbeat)
+        assert cluster.coordinator.told("take") == []
+        await cluster.worker.leases.give(heartbeat)
+        assert cluster.coordinator.told("give") == [(A,)]
+
+    run(tmp_path, act)
+
+
+@pytest.mark.parametrize(
+    ("reply", "may_end"),
+    [
+        (ALONE, True),
+        (evolve(ALONE, others=1, busy=1), False),
+        (evolve(ALONE, others=1), False),  # a report of theirs may be on its way
+        (evolve(ALONE, agreed=False, others=1), False),
+    ],
+)
+def test_a_crawl_may_end_when_nobody_has_work(tmp_path: Path, reply: object, may_end: bool) -> None:
+    async def act(cluster: Cluster) -> None:
+        await cluster.worker._renew_session()
+        await cluster.worker._round()
+        assert cluster.ownership.may_end is may_end
+
+    run(tmp_path, act, reply=reply)
+
+
+def test_it_ends_once_all_others_have_been_quiet_for_a_while(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        await cluster.worker._renew_session()
+        await cluster.worker._round()
+        cluster.clock.at += QUIET + 0.1
+        await cluster.worker._round()
+        assert cluster.ownership.may_end
+        cluster.lease(A)
+        cluster.frontier.in_flight.add(request_to(f"http://{A}/"), cluster.frontier.bench.gates[A])
+        assert not cluster.ownership.may_end
+
+    run(tmp_path, act, reply=evolve(ALONE, others=1))
+
+
+def test_gates_with_due_links_are_leased_with_what_belongs_to_them(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        token = Ticket.of(DueLink(id=9, url=f"http://{A}/9", host=A), A).token
+        cluster.worker.transfers.reserve([token], A)
+        cluster.coordinator.waiting_gates = [A]
+        await cluster.worker._renew_session()
+        await cluster.worker._round()
+        assert cluster.coordinator.told("take") == [(A,)]
+        assert cluster.worker.table.has(A)
+        cluster.frontier.keeper.known.add(A)
+        hop = cluster.hop(DueLink(id=5, url=f"http://{A}/5", host=A), A)
+        cluster.frontier.router.place(hop)
+        assert cluster.frontier.bench.gates[A].lanes[Lane.HOP]
+
+    run(tmp_path, act)
+
+
+def test_a_redis_that_is_away_ends_the_crawl_only_after_its_patience(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        async def away() -> None:
+            raise redis.ConnectionError("refused")
+
+        await cluster.worker._try(away)
+        assert cluster.engine.closed == []
+        cluster.clock.at += cluster.session.config.patience + 1
+        await cluster.worker._try(away)
+        assert cluster.engine.closed == ["frontier_lost"]
+
+    run(tmp_path, act)
+
+
+def test_a_session_that_redis_does_not_know_is_dropped_once(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        async def over() -> None:
+            raise SessionLost("restarted")
+
+        async def noticed_before() -> None:
+            cluster.worker.drop_session("restarted")
+            raise SessionLost("restarted")
+
+        await cluster.worker._try(over)
+        assert (cluster.worker.losses, cluster.ownership.may_send()) == (1, False)
+        await cluster.worker._try(noticed_before)
+        assert cluster.worker.losses == 2
+        await cluster.worker._renew_session()
+        assert cluster.ownership.may_send()
+
+    run(tmp_path, act)
+
+
+def test_a_fault_of_ours_stops_no_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(cluster: Cluster) -> None:
+        async def broken() -> None:
+            raise ValueError("ours")
+
+        await cluster.worker._try(broken)
+
+    run(tmp_path, act)
+    assert "met a fault of ours and goes on" in caplog.text
+
+
+def test_it_may_be_opened_while_redis_is_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        cluster = await opened(tmp_path, coordinator=FakeCoordinator(fault=redis.ConnectionError("refused")))
+        assert not cluster.ownership.may_send()
+        await cluster.worker._renew_session()
+        assert cluster.ownership.may_send()
+        cluster.session.worker.close()
+
+    asyncio.run(main())
