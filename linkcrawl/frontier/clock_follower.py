@@ -8,8 +8,8 @@ from linkcrawl.clock import Jump
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import GateState, Workbench
-from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Engine, Task
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.session import Session
 
 logger = logging.getLogger(__name__)

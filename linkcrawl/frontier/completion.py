@@ -17,9 +17,8 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
-from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
-from linkcrawl.politeness.outage import UNSENT
+from linkcrawl.politeness.outage import UNSENT, OutageDetector
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.hints import REFUSED
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced

@@ -16,7 +16,6 @@ from linkcrawl.frontier.gates.workbench import Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.maintenance import MaintenanceLoop
-from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.frontier.ports import Checks, Engine, Ownership, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.robots_fetcher import RobotsFetcher
@@ -24,6 +23,7 @@ from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.shared_limits import SharedLimits
 from linkcrawl.frontier.store_loss import StoreLoss
 from linkcrawl.network.resolver import Resolver
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.session import Session
 
 if TYPE_CHECKING:

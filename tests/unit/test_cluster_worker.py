@@ -1,4 +1,4 @@
-"""A worker's session in Redis: while it stands its gates are its own, and when it is over it forgets all that it held."""
+"""A worker's session in Redis: while it stands its gates are its own, and when it is over it forgets all it held."""
 
 from __future__ import annotations
 
@@ -53,13 +53,18 @@ def test_at_the_deadline_everything_is_dropped_and_what_is_in_flight_cut_off(tmp
         cluster.frontier.router.place(cluster.link(2, A))
         cluster.frontier.in_flight.add(hop, gate)
         cluster.frontier.postponed.add(request_to(f"http://{A}/aside"))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(100) as deadline:
-                context_of(hop).deadline = deadline
-                assert cluster.ownership.may_send()
-                cluster.coordinator.deadline = time.monotonic() - 1
-                assert not cluster.ownership.may_send()
+
+        async def in_flight() -> None:
+            async with asyncio.timeout(100) as context_of(hop).deadline:
                 await asyncio.sleep(30)
+
+        request = asyncio.create_task(in_flight())
+        await asyncio.sleep(0)
+        assert cluster.ownership.may_send()
+        cluster.coordinator.deadline = time.monotonic() - 1
+        assert not cluster.ownership.may_send()
+        with pytest.raises(TimeoutError):
+            await request
         assert cluster.session.lease_epoch == 1
         assert (len(gate), len(cluster.frontier.queue), cluster.frontier.feeder.under_way) == (0, 0, 0)
         assert cluster.frontier.postponed.take_all() == []
