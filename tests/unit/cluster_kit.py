@@ -1,4 +1,5 @@
-"""A worker of a cluster without Redis: a coordinator that answers as a test says, under the real parts of a frontier."""
+"""A worker of a cluster without Redis: a coordinator that answers as a test says, under the real parts of a
+frontier."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def test_limits_start_when_the_request_is_sent(opened: Callable[..., Crawl]) -> 
         crawl.due(A, B, collections=("north",))
         await crawl.ask()
         (request,) = crawl.engine.sent
-        assert context_of(request).spaced_by == (("collection north", 9.0),)
+        assert [(limit.name, limit.delay) for limit in context_of(request).spaced_by] == [("collection north", 9.0)]
         crawl.clock.at += 5  # a busy machine has sent it only now
         context_of(request).on_sent()
         crawl.clock.at += 8.9
