@@ -20,8 +20,9 @@ from linkcrawl.check.cookies import Jar
 from linkcrawl.check.fields import bare_mime, is_html, length, mime_matches, redirect_target
 from linkcrawl.check.logins import leads_to_login
 from linkcrawl.check.outcome import ACCIDENTS, Failure, Outcome
+from linkcrawl.check.statuses import REDIRECTS
 from linkcrawl.check.suspects import soft_redirect_reason
-from linkcrawl.check.verdict import REDIRECTS, Verdict, judge, reason_of_answer, reason_of_failure, sentence
+from linkcrawl.check.verdict import Verdict, judge, reason_of_answer, reason_of_failure, sentence
 from linkcrawl.check.walls import BODY_LIMIT, Wall, wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.items import Category, Hop
 from linkcrawl.text import one_line

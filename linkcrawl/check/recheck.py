@@ -20,7 +20,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 
 #: Reasons without an answer that never make a link Broken by themselves: thirty days of a host's silence do.
-SILENCE = frozenset(
+UNANSWERED = frozenset(
     reason
     for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - UNJUDGED))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
@@ -106,7 +106,7 @@ def plan(
         after = evolve(after, interval=intervals.broken if confirmed else intervals.suspected[step])
         return _planned(after, Category.BROKEN, confirmed, now, retry_at)
     dead = host_failing_since is not None and now - host_failing_since >= intervals.host_dead
-    if dead and verdict.reason in SILENCE:
+    if dead and verdict.reason in UNANSWERED:
         return _planned(evolve(after, interval=intervals.broken), Category.BROKEN, True, now, retry_at)
     after = evolve(after, interval=_interval(state, last_category, finding, intervals, early))
     return _planned(after, verdict.category, True, now, retry_at)

@@ -20,9 +20,10 @@ from linkcrawl.check.fields import redirect_target
 from linkcrawl.check.logins import leads_to_login
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.procedure import Finding
-from linkcrawl.check.recheck import SILENCE, Intervals, plan
+from linkcrawl.check.recheck import UNANSWERED, Intervals, plan
+from linkcrawl.check.statuses import REDIRECTS
 from linkcrawl.check.suspects import soft_redirect_reason
-from linkcrawl.check.verdict import REDIRECTS, VERDICT_VERSION, judge, reason_of_answer, sentence
+from linkcrawl.check.verdict import VERDICT_VERSION, judge, reason_of_answer, sentence
 from linkcrawl.check.walls import Wall, wall_of_answer, wall_of_redirect
 from linkcrawl.items import Category, DueLink, Hop, LinkState, Record, Rejudged
 
@@ -49,7 +50,7 @@ def rejudge(link: DueLink, record: Record, intervals: Intervals, now: float) -> 
         verdict = judge(reason)
     except ValueError:  # a word that the table doesn't have any more says too little to be judged
         return Rejudged(before=record, record=after)
-    silent = record.category is Category.BROKEN and reason in SILENCE and link.state.hard_count == 0
+    silent = record.category is Category.BROKEN and reason in UNANSWERED and link.state.hard_count == 0
     category = Category.BROKEN if silent else verdict.category
     if category is record.category and (reason == record.reason or category is Category.OK):
         return Rejudged(before=record, record=after)

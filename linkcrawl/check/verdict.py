@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from linkcrawl.check.outcome import Failure
+from linkcrawl.check.statuses import REDIRECTS, TOO_OFTEN
 from linkcrawl.items import Category
 
 #: Of the table. It is in every record; 1 also stands for records from before it was noted.
@@ -122,12 +123,6 @@ HTTP: Mapping[int, tuple[Category, str]] = {
     505: (_OPEN, "The server does not speak this version of HTTP."),
 }
 
-#: Statuses by which servers say "too often": RFC 6585; Twitter; Shopify; Apache bandwidth modules; overload at CDNs.
-THROTTLED = frozenset({429, 420, 430, 509, 529})
-
-#: Statuses whose Location is followed (RFC 9110, 15.4). 304, 305 and 306 are not redirects for a client of today.
-REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
-
 
 @frozen(kw_only=True)
 class Verdict:
@@ -156,7 +151,7 @@ def reason_of_answer(status: int, headers: Mapping[str, str]) -> str:
     A 503 whose Retry-After is 0 is no "too often": the server says that it may be asked again at once."""
     if 200 <= status < 300 or status == 304:
         return "ok"
-    if status in THROTTLED or (status == 503 and headers.get("retry-after", "").strip(" 0")):
+    if status in TOO_OFTEN or (status == 503 and headers.get("retry-after", "").strip(" 0")):
         return "rate_limited"
     if status in REDIRECTS - {300}:
         return "redirect_nowhere"

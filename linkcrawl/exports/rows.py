@@ -11,7 +11,7 @@ from attrs import frozen
 
 from linkcrawl.check.conclude import deciding_chain
 from linkcrawl.check.fields import mime_matches
-from linkcrawl.check.verdict import REDIRECTS
+from linkcrawl.check.statuses import REDIRECTS
 from linkcrawl.items import Record
 from linkcrawl.stores.contract import Proxy, Store
 from linkcrawl.stores.rows import glob

@@ -12,7 +12,7 @@ from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.audit.log import AuditEntry, AuditLimit, Quotas
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import Failure
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
@@ -20,7 +20,6 @@ from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
 from linkcrawl.politeness.outage import UNSENT, OutageDetector
 from linkcrawl.politeness.pacing.delay import WINDOW
-from linkcrawl.politeness.pacing.hints import REFUSED
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
 from linkcrawl.politeness.policy.limits import Quota
 from linkcrawl.session import Session
@@ -96,8 +95,9 @@ class CompletionHandler:
             self._engine.wake()
         if self._outage.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:
             return self._unlearned(gate)
-        self._remember_refusal(gate.name, request, outcome)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))
+        if ended.refused and context.link is not None:
+            self._refused.setdefault(gate.name, deque(maxlen=2 * WINDOW)).append(context.link.id)
         for event in ended.events:
             if isinstance(event, Blocked):
                 self._ban(gate.name, host, event)
@@ -171,11 +171,6 @@ class CompletionHandler:
         waited for before it still waits for."""
         now = self._session.now()
         return max(now + gate.delay, self._keeper.wait(gate.name, now).at)
-
-    def _remember_refusal(self, gate: str, request: Request, outcome: Outcome) -> None:
-        link = context_of(request).link
-        if link is not None and (outcome.status in REFUSED or outcome.status == 503 or outcome.status == 999):
-            self._refused.setdefault(gate, deque(maxlen=2 * WINDOW)).append(link.id)
 
     def _ban(self, gate: str, host: str, event: Blocked) -> None:
         """The host has turned us away since `event.since`: say so, and take back what was judged since."""

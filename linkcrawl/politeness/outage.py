@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from attrs import evolve, field, frozen
 
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import SILENT, Failure, Outcome
+from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.items import Record
 
 logger = logging.getLogger(__name__)
@@ -19,16 +20,14 @@ logger = logging.getLogger(__name__)
 #: Gates that have to fall silent, without an answer from any other, until it is taken to be us.
 SILENT_GATES = 8
 
-#: What requests end in when our own network, resolver or route is gone.
-SILENCE = frozenset({Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT})
 #: Ends that say nothing either way: nothing was sent.
 UNSENT = frozenset({Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT, Failure.LOCAL_SHORTAGE})
 #: Seconds between two probes while our network is taken to be down.
 PROBE = 30.0
 #: Seconds that a record of silence waits for a sign of life of any host, or for certainty that it is us.
 HOLD_SECONDS = 60.0
-#: Reasons of records that our own network's failure leads to.
-_SILENT = frozenset({"dns_not_found", "dns_trouble", "host_unreachable", "timeout"})
+#: Reasons of records that our own network may have caused. A record doesn't tell what a time-out was waiting for.
+_DOUBTFUL = frozenset(map(reason_of_failure, SILENT))
 
 
 @frozen(kw_only=True)
@@ -50,7 +49,7 @@ def note_end(state: OwnNetwork, gate: str, worked: bool, outcome: Outcome) -> Ow
     did, as of a list of dead hosts, says nothing. Any answer, a refusal or a reset included, is a sign of life."""
     if outcome.failure in UNSENT:
         return state
-    if outcome.failure not in SILENCE:
+    if outcome.failure not in SILENT:
         return OwnNetwork()
     if not worked:
         return state
@@ -109,7 +108,7 @@ class OutageDetector:
 
     async def confirm(self, record: Record) -> bool:
         """True where a record may be kept: at once, or once its failure is known not to be our own network's."""
-        if record.status is not None or record.reason not in _SILENT or not self._state.silent:
+        if record.status is not None or record.reason not in _DOUBTFUL or not self._state.silent:
             return True
         if self._state.is_down:
             return False

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import DENIALS, Denial, Next, Rules, answered, begin, denied
-from linkcrawl.check.recheck import DAY, HOUR, SILENCE, Intervals
+from linkcrawl.check.recheck import DAY, HOUR, UNANSWERED, Intervals
 from linkcrawl.check.rejudge import reason_again, rejudge
 from linkcrawl.check.verdict import VERDICT_VERSION, judge, sentence
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record
@@ -234,7 +234,7 @@ def test_another_doubt_about_a_success_moves_nothing() -> None:
     assert again.is_changed
 
 
-@pytest.mark.parametrize("reason", sorted(SILENCE))
+@pytest.mark.parametrize("reason", sorted(UNANSWERED))
 def test_what_a_hosts_silence_has_broken_stays_broken(reason: str) -> None:
     state = LinkState(attempt=9, interval=30 * DAY)
     again = rejudge(evolve(LINK, state=state), record(reason, BROKEN, None, attempt=9), Intervals(), NOW)

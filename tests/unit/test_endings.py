@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,9 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from linkcrawl.audit.log import AuditLimit
 from linkcrawl.audit.verify import read_lines
-from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.outcome import SILENT, UNJUDGED, Failure, Outcome
+from linkcrawl.check.statuses import SHUT_OUT
+from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.frontier import completion as ending
 from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
@@ -24,7 +27,7 @@ from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness import outage as doubting
-from linkcrawl.politeness.outage import SILENT_GATES, OutageDetector
+from linkcrawl.politeness.outage import SILENT_GATES, UNSENT, OutageDetector, OwnNetwork, note_end
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
@@ -164,7 +167,11 @@ def turn(desk: Desk, links: list[DueLink], status: int = 403, headers: dict[str,
 
 @pytest.mark.parametrize(
     ("status", "headers"),
-    [(403, {}), (429, {}), (403, {"cf_mitigated": "challenge"}), (503, {"cf_mitigated": "challenge"})],
+    [
+        *((status, {}) for status in sorted(SHUT_OUT)),
+        (999, {}),
+        *((status, {"cf_mitigated": "challenge"}) for status in (200, 403, 503)),
+    ],
 )
 def test_a_ban_takes_back_what_was_judged_since_the_turn(
     opened: Callable[..., Desk],
@@ -188,6 +195,26 @@ def test_a_ban_takes_back_what_was_judged_since_the_turn(
     assert desk.stats.get_value("linkcrawl/banned") == 1
     assert f"scrapy hosts unblock {HOST}" in caplog.text
     assert desk.store.backlog(desk.clock())[0].due == 8
+
+
+def test_a_ban_takes_back_refusals_only(opened: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An overloaded server speaks of the moment, whoever asks."""
+    monkeypatch.setattr(ending, "SETTLED", 0.0)
+    desk = opened()
+
+    async def steps() -> None:
+        for number, each in enumerate(links_of(desk, 16)):
+            status = 200 if number < 6 else 503 if number in (8, 9) else 403
+            desk.end(answer(status, at=desk.clock() + 1), link=each)
+            reason = "ok" if status == 200 else f"http_{status}"
+            kind = {} if status == 200 else {"category": Category.UNDETERMINED, "reason": reason, "status": status}
+            desk.store.finish([check(each, desk.clock(), **kind)])
+        await asyncio.sleep(0.05)
+        await desk.endings.close()
+
+    in_loop(steps)
+    reasons = Counter(found.reason for found in desk.store.records())
+    assert reasons == {"ok": 6, "http_503": 2, "host_blocked": 8}
 
 
 def test_a_crawl_that_ends_at_once_withdraws_all_the_same(opened: Callable[..., Desk]) -> None:
@@ -223,10 +250,9 @@ def everybody_works(desk: Desk, hosts: list[str]) -> None:
 
 
 HOSTS = [f"h{number}.example" for number in range(SILENT_GATES)]
-SILENT = [Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT]
 
 
-@pytest.mark.parametrize("failure", SILENT)
+@pytest.mark.parametrize("failure", sorted(SILENT))
 def test_when_every_host_falls_silent_it_is_us(
     opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, failure: Failure
 ) -> None:
@@ -299,6 +325,25 @@ def test_records_wait_for_certainty_and_are_thrown_away_if_it_was_us(opened: Cal
         assert await believed(desk, "timeout") is False
 
     in_loop(steps)
+
+
+@pytest.mark.parametrize("failure", sorted(set(Failure) - UNJUDGED - UNSENT))
+def test_records_wait_whose_failure_counts_as_silence(opened: Callable[..., Desk], failure: Failure) -> None:
+    desk = opened()
+    everybody_works(desk, HOSTS)
+
+    async def steps() -> None:
+        desk.end(silence(failure), HOSTS[0])
+        desk.end(silence(), HOSTS[1])
+        waiting = asyncio.ensure_future(believed(desk, reason_of_failure(failure)))
+        await asyncio.sleep(0)
+        assert waiting.done() is (failure not in SILENT and not failure.is_timeout)
+        desk.doubt.close()
+        assert await waiting
+
+    in_loop(steps)
+    state = note_end(OwnNetwork(), "gate", True, silence(failure))
+    assert bool(state.silent) is (failure in SILENT)
 
 
 def test_records_are_believed_when_another_host_answers_or_time_has_passed(

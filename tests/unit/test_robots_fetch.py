@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.statuses import REDIRECTS, SLOW_DOWN
 from linkcrawl.politeness.robots.fetch import LINKS_OWN, Fetched, Fetching, RobotsAvailability, begin, step
 from linkcrawl.politeness.robots.parser import MAX_BYTES
 
@@ -47,14 +48,26 @@ def test_the_first_request_is_of_the_authority_itself() -> None:
         *((status, RobotsAvailability.FOUND) for status in (200, 203, 206)),
         *((status, RobotsAvailability.UNAVAILABLE) for status in (400, 401, 403, 404, 405, 410, 418, 451, 499)),
         *((status, RobotsAvailability.UNREACHABLE) for status in (420, 429, 430, 500, 502, 503, 520, 599, 999)),
-        *((status, RobotsAvailability.UNAVAILABLE) for status in (300, 304, 305)),
-        *((status, RobotsAvailability.UNAVAILABLE) for status in (301, 302, 307)),  # without a Location
+        *((status, RobotsAvailability.UNAVAILABLE) for status in (304, 305)),
+        *((status, RobotsAvailability.UNAVAILABLE) for status in (300, 301, 302, 307)),  # without a Location
     ],
 )
 def test_statuses(status: int, standing: RobotsAvailability) -> None:
     end = follow(last=answer(status))
     assert (end.standing, end.failure) == (standing, None)
     assert end.body == (BODY if standing is RobotsAvailability.FOUND else b"")
+
+
+@pytest.mark.parametrize("status", sorted(REDIRECTS))
+def test_redirects_are_those_that_links_follow(status: int) -> None:
+    moved = step(begin(HOME), answer(status, location="/moved.txt"))
+    assert isinstance(moved, Fetching)
+    assert moved.url.endswith("/moved.txt")
+
+
+@pytest.mark.parametrize("status", sorted(SLOW_DOWN))
+def test_a_server_that_is_asked_too_often_has_not_said_that_there_is_no_file(status: int) -> None:
+    assert follow(last=answer(status)).standing is RobotsAvailability.UNREACHABLE
 
 
 def test_a_stale_connection_says_nothing_however_often() -> None:

@@ -30,9 +30,11 @@ from linkcrawl.politeness.policy.rules import Applied
 
 @frozen(kw_only=True)
 class Completed:
-    """What the end of a request did to its gate: when it opens again, and what people should know."""
+    """What the end of a request means for its gate. `wake`: when it opens again (Unix seconds); `refused`: the server
+    has turned this request away; `events`: what people should know."""
 
     wake: float
+    refused: bool
     events: tuple[Event, ...]
 
 
@@ -270,11 +272,12 @@ class Gatekeeper:
     def completed(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Completed:
         """Take note of what came of a request; `cost`: how many delays it is worth."""
         now = self._session.now()
-        pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample_of(outcome, now, cost))
+        sample = sample_of(outcome, now, cost)
+        pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample)
         self._keep(gate.name, pace)
         self._session.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.delay(gate.name).seconds
-        return Completed(wake=self.wait(gate.name, now).at, events=events)
+        return Completed(wake=self.wait(gate.name, now).at, refused=sample.refused, events=events)
 
     def limit_opens(self, limit: SharedLimit) -> float:
         """When a limit may strike next by what is known from before this crawl, and by its checks of today."""

@@ -11,7 +11,7 @@ from itertools import islice
 
 from linkcrawl.check.fields import redirect_target
 from linkcrawl.check.outcome import Outcome
-from linkcrawl.check.verdict import REDIRECTS
+from linkcrawl.check.statuses import REDIRECTS, SHUT_OUT, SLOW_DOWN
 from linkcrawl.check.walls import wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
 from linkcrawl.urls import Target, join
@@ -19,10 +19,6 @@ from linkcrawl.urls import Target, join
 #: Where a relative redirect is taken to lead on from: its path and query show a wall, whatever the host.
 _ANY_PAGE = "http://page.invalid/"
 
-#: "Slow down", in all its numbers: RFC 6585 (429), RFC 9110 (503), and 420, 430, 509 and 529 by custom.
-THROTTLED = frozenset({420, 429, 430, 503, 509, 529})
-#: What a server answers to those it doesn't want, besides challenges; the ban circuit counts these.
-REFUSED = frozenset({403, 420, 429, 430})
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?", re.IGNORECASE)
@@ -60,7 +56,7 @@ def sample_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
     return PaceSample(
         ended=ended,
         kind=_kind(outcome, challenged),
-        refused=challenged or status in REFUSED,
+        refused=challenged or status in SHUT_OUT,
         latency=None if outcome.duration_ms is None else outcome.duration_ms / 1000,
         retry_at=retry_at(status, outcome.headers, ended),
         cost=cost,
@@ -81,7 +77,7 @@ def _is_wall(outcome: Outcome) -> bool:
 def _kind(outcome: Outcome, challenged: bool) -> AnswerKind:
     if outcome.status is None:
         return AnswerKind.TIMEOUT if outcome.failure is not None and outcome.failure.is_timeout else AnswerKind.FAILURE
-    if outcome.status in THROTTLED:
+    if outcome.status in SLOW_DOWN:
         return AnswerKind.THROTTLED
     return AnswerKind.ERROR if challenged or outcome.status >= 400 else AnswerKind.OK
 

@@ -11,14 +11,13 @@ from enum import StrEnum
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import ACCIDENTS, Failure, Outcome
-from linkcrawl.check.verdict import THROTTLED
+from linkcrawl.check.statuses import REDIRECTS, TOO_OFTEN
 from linkcrawl.politeness.robots.parser import MAX_BYTES
 from linkcrawl.urls import Refused, join
 
 #: Redirects that are followed (RFC 9309, 2.3.1.2).
 MAX_REDIRECTS = 5
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ABSENT = frozenset({404, 410})
 
 #: What no text holds.
@@ -98,14 +97,14 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
         return evolve(state, retried=True)
     if status is None:
         return _failed(state, outcome)
-    if status in _REDIRECTS:
+    if status in REDIRECTS:
         return _redirected(state, outcome)
     answer = f"{state.url} answered {status}"
     if cut:
         return _ended(state, RobotsAvailability.UNREACHABLE, f"{answer}, but broke off before its end, twice")
     if 200 <= status < 300:
         return _found(state, outcome, body, answer)
-    if status in THROTTLED or status >= 500:  # "too often" says nothing of the file (Google's specification, for 429)
+    if status in TOO_OFTEN or status >= 500:  # "too often" says nothing of the file (Google's specification, for 429)
         return _ended(state, RobotsAvailability.UNREACHABLE, answer)
     return evolve(_ended(state, RobotsAvailability.UNAVAILABLE, answer, _max_age(outcome)), absent=status in _ABSENT)
 
