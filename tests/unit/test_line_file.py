@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from linkcrawl.audit.log import AuditEntry, AuditLog
 from linkcrawl.audit.verify import Unreadable, read_lines
 from linkcrawl.errors import ConfigError
-from linkcrawl.ingest.ingest import batches
+from linkcrawl.ingest.ingest import read_batches
 from linkcrawl.line_file import LineFile
 
 write = os.write
@@ -130,7 +130,7 @@ def test_rejects_are_whole_lines_or_none(tmp_path: Path) -> None:
     seeds, rejects = tmp_path / "seeds.txt", tmp_path / "rejects.jsonl"
     seeds.write_text("not a url\n" * 5)
     with disk(250), pytest.raises(ConfigError, match=r"LINKCRAWL_REJECTS: .* can't be written: No space left"):
-        list(batches([str(seeds)], rejects))
+        list(read_batches([str(seeds)], rejects))
     assert rejects.read_bytes() == b""
-    assert [batch.rejected for batch in batches([str(seeds)], rejects)] == [5]
+    assert [batch.rejected for batch in read_batches([str(seeds)], rejects)] == [5]
     assert [json.loads(line)["line"] for line in rejects.read_text().splitlines()] == [1, 2, 3, 4, 5]
