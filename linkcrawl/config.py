@@ -1,7 +1,7 @@
-"""The typed settings of a crawl: read once from Scrapy's settings, validated, and passed on as plain values.
+"""The typed settings of a crawl: read from Scrapy's settings, validated, and passed on as plain values.
 
-Every LINKCRAWL_ name that exists is a row of `KNOWN`; a name that is not there is refused (`ConfigError`), so a
-typing error can't silently change how polite a crawl is. docs/reference/settings.md is compared with it by a test.
+`KNOWN` has a row for every LINKCRAWL_ setting. Any other LINKCRAWL_ name is refused (`ConfigError`), so that a
+misspelt name can't silently change how polite a crawl is. A test compares docs/reference/settings.md with `KNOWN`.
 """
 
 from __future__ import annotations
@@ -27,47 +27,49 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @frozen
-class Known:
-    """A setting of ours: its default, whether the environment may set it, and what it is for (one line)."""
+class Setting:
+    """A setting of ours. `environment`: an environment variable may set it. `about`: what it is for, in one line."""
 
     default: Any
     environment: bool
     about: str
 
 
-#: LINKCRAWL_FRONTIER of a crawl that shares its work with nobody.
+#: LINKCRAWL_FRONTIER of a crawl by a single process.
 LOCAL = "local"
 
-KNOWN: dict[str, Known] = {
-    "LINKCRAWL_STORE": Known("sqlite:///linkcrawl.db", True, "where links, records and host memory are kept"),
-    "LINKCRAWL_FRONTIER": Known("local", True, "`local`, or `redis://HOST:PORT/DB` where workers share the work"),
-    "LINKCRAWL_LEASE": Known(15.0, False, "seconds that a worker's gates outlive its last word; with a Redis frontier"),
-    "LINKCRAWL_METRICS_PORT": Known(0, True, "port that Prometheus reads metrics at; 0: none"),
-    "LINKCRAWL_METRICS_ADDRESS": Known("127.0.0.1", True, "address that metrics are served at"),
-    "LINKCRAWL_CONTACT": Known(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
-    "LINKCRAWL_PRODUCT": Known("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
-    "LINKCRAWL_POLICIES": Known(None, True, "path of the policy file (TOML)"),
-    "LINKCRAWL_ALLOWED_NETWORKS": Known([], False, "CIDRs exempt from the address guard, a list or with commas"),
-    "LINKCRAWL_MAX_REDIRECTS": Known(10, False, "redirects followed in one chain"),
-    "LINKCRAWL_TIMEOUT": Known(30.0, False, "seconds for one request, from connecting to the last header"),
-    "LINKCRAWL_PATIENCE": Known(300.0, False, "seconds to wait for a silenced host, or for a lost store"),
-    "LINKCRAWL_CA_BUNDLE": Known(None, True, "file of certificate authorities, instead of the system's"),
-    "LINKCRAWL_ROBOTS_TTL": Known(3600.0, False, "seconds before a robots.txt is read again"),
-    "LINKCRAWL_HISTORY_DAYS": Known(
+KNOWN: dict[str, Setting] = {
+    "LINKCRAWL_STORE": Setting("sqlite:///linkcrawl.db", True, "where links, records and host memory are kept"),
+    "LINKCRAWL_FRONTIER": Setting("local", True, "`local`, or `redis://HOST:PORT/DB` where workers share the work"),
+    "LINKCRAWL_LEASE": Setting(
+        15.0, False, "with a Redis frontier: seconds after a worker's last heartbeat until its gates go to others"
+    ),
+    "LINKCRAWL_METRICS_PORT": Setting(0, True, "port that Prometheus reads metrics at; 0: none"),
+    "LINKCRAWL_METRICS_ADDRESS": Setting("127.0.0.1", True, "address that metrics are served at"),
+    "LINKCRAWL_CONTACT": Setting(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
+    "LINKCRAWL_PRODUCT": Setting("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
+    "LINKCRAWL_POLICIES": Setting(None, True, "path of the policy file (TOML)"),
+    "LINKCRAWL_ALLOWED_NETWORKS": Setting([], False, "CIDRs exempt from the address guard, a list or with commas"),
+    "LINKCRAWL_MAX_REDIRECTS": Setting(10, False, "redirects followed in one chain"),
+    "LINKCRAWL_TIMEOUT": Setting(30.0, False, "seconds for one request, from connecting to the last header"),
+    "LINKCRAWL_PATIENCE": Setting(300.0, False, "seconds to wait for a silenced host, or for a lost store"),
+    "LINKCRAWL_CA_BUNDLE": Setting(None, True, "file of certificate authorities, instead of the system's"),
+    "LINKCRAWL_ROBOTS_TTL": Setting(3600.0, False, "seconds before a robots.txt is read again"),
+    "LINKCRAWL_HISTORY_DAYS": Setting(
         365.0, False, "days that every check is kept; older history is thinned; 0 keeps all"
     ),
-    "LINKCRAWL_PROBATION": Known(
+    "LINKCRAWL_PROBATION": Setting(
         0.0, False, "seconds until one request tries a host that has turned us away; 0: never"
     ),
-    "LINKCRAWL_MAX_WAITING": Known(20000, False, "checks held in memory because their next hop waits for its host"),
-    "LINKCRAWL_AUDIT": Known("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
-    "LINKCRAWL_REJECTS": Known("rejects.jsonl", False, "file that rejected seed lines are added to"),
+    "LINKCRAWL_MAX_WAITING": Setting(20000, False, "checks held in memory because their next hop waits for its host"),
+    "LINKCRAWL_AUDIT": Setting("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
+    "LINKCRAWL_REJECTS": Setting("rejects.jsonl", False, "file that rejected seed lines are added to"),
 }
 
 
 @frozen(kw_only=True)
 class Config:
-    """What a crawl is told, as plain typed values. Seconds, unless a name says otherwise."""
+    """The settings as plain typed values. Durations are seconds, unless a name says otherwise."""
 
     store: str
     frontier: str
@@ -95,7 +97,7 @@ class Config:
 
     @property
     def user_agent(self) -> str:
-        """`linkcrawl/0.1.0 (+https://…)` or `(…; mailto:…)`: product token, version, and whom to write to."""
+        """`linkcrawl/0.1.0 (+https://…)`: product token, version, and contact."""
         about = f"+{self.contact}" if self.contact.startswith(("http://", "https://")) else self.contact
         return f"{self.product}/{__version__} ({about})"
 
@@ -106,8 +108,8 @@ class Config:
 
     @cached_property
     def crawler(self) -> str:
-        """Product, version and a fingerprint of whatever changes verdicts or pace; stored in every record."""
-        told = {
+        """Version, and a fingerprint of the settings that change verdicts or pace; every record holds it."""
+        values = {
             "max_redirects": self.max_redirects,
             "timeout": self.timeout,
             "delay": self.delay,
@@ -115,15 +117,15 @@ class Config:
             "max_adaptive_delay": self.max_adaptive_delay,
             "product": self.product,
         }
-        digest = hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=4).hexdigest()
         return f"linkcrawl/{__version__} {digest}"
 
 
 def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Config:
-    """The typed settings of Scrapy's `settings` (which already hold the environment's, see settings.py).
+    """The typed settings of Scrapy's `settings`, which already hold those of the environment (settings.py).
+    `need_contact`: False for a command that sends nothing.
 
-    Raises ConfigError for an unknown LINKCRAWL_ name or a value that can't be used. `need_contact` is False for
-    commands that send nothing.
+    Raises ConfigError for an unknown LINKCRAWL_ name, or a value that can't be used.
     """
     _refuse_unknown(settings)
     return Config(
@@ -212,7 +214,7 @@ def _contact(settings: Mapping[str, Any], needed: bool) -> str:
                 "such as https://example.org/crawler or mailto:crawler@example.org"
             )
         return ""
-    # It stands in a comment of User-Agent (RFC 9110, 5.6.5), which brackets and backslashes would end or change.
+    # it becomes part of a comment in User-Agent (RFC 9110, 5.6.5), which brackets and backslashes would end or change
     visible = re.fullmatch(r"[!-~]+", value) and not re.search(r"[()\\]", value)
     is_url = re.fullmatch(r"https?://[^/?#@]+([/?#].*)?", value)
     is_mail = re.fullmatch(r"(mailto:)?[^@<>,;:\"]+@[^@<>,;:\"]+", value)

@@ -1,7 +1,7 @@
-"""The wiring: which Scrapy component is ours, which is off, and every default with its reason.
+"""Scrapy's settings for linkcrawl: which components are ours, which are off, and every default with its reason.
 
-LINKCRAWL_ defaults stand in config.KNOWN; those marked there may come from the environment, which beats this file
-and is beaten by `-s`.
+`config.KNOWN` has the defaults of LINKCRAWL_ settings, and marks those that an environment variable may set. The
+environment overrides this file, and `-s` overrides the environment.
 """
 
 import os
@@ -14,10 +14,10 @@ SPIDER_MODULES = ["linkcrawl.spiders"]
 NEWSPIDER_MODULE = "linkcrawl.spiders"
 COMMANDS_MODULE = "linkcrawl.commands"
 
-for _name, _known in KNOWN.items():
-    globals()[_name] = os.environ.get(_name, _known.default) if _known.environment else _known.default
+for _name, _info in KNOWN.items():
+    globals()[_name] = os.environ.get(_name, _info.default) if _info.environment else _info.default
 
-# Pace. The gates of the frontier keep it; docs/politeness.md has the arithmetic.
+# Pace, which the frontier's gates keep. docs/politeness.md has the arithmetic.
 DOWNLOAD_DELAY = 1.0
 DOWNLOAD_DELAY_JITTER = 0  # the default shortens every other gap by up to half
 AUTOTHROTTLE_ENABLED = True
@@ -27,7 +27,7 @@ CONCURRENT_REQUESTS = 512
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 ROBOTSTXT_OBEY = True
 
-# Cost. Measured: 100 item workers a response are half of a stock crawl's processor time.
+# Cost. Scrapy's 100 item workers a response take half of a stock crawl's processor time (measured).
 CONCURRENT_ITEMS = 1
 
 # The way of a request.
@@ -47,7 +47,7 @@ DOWNLOADER_MIDDLEWARES = {
     "linkcrawl.politeness.robots.middleware.RobotsTxtMiddleware": 100,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,  # our own deadline
-    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,  # the scheduler says who asks
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,  # the scheduler sets headers
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,  # the check decides what is asked again
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
@@ -56,11 +56,11 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,  # a jar lives for one check only
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
-    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,  # writes every request out to count its bytes
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,  # serialises every request to count its bytes
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # every status is an outcome
-    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # nothing of one host is told to another
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # no host learns of another
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
@@ -96,7 +96,7 @@ FEED_EXPORT_FIELDS = list(RECORD_FIELDS)
 FEED_EXPORT_ENCODING = "utf-8"
 FEED_EXPORTERS = {
     "csv": "linkcrawl.exports.feed.FlatCsvItemExporter",  # hops in flat columns, no formulas
-    "xml": None,  # writes None and True as texts, and what strangers wrote into files that no reader takes
-    "marshal": None,  # only for the very Python that wrote them; reading a pickle runs code
+    "xml": None,  # writes None and True as text, and files that no parser accepts where strangers' text is odd
+    "marshal": None,  # readable only by the Python that wrote them; and reading a pickle runs code
     "pickle": None,
 }

@@ -1,8 +1,8 @@
-"""The parts of Scrapy's wiring that a crawl can't do without: judged before anything is sent.
+"""Checks, before anything is sent, that Scrapy is wired with the components that a crawl needs.
 
-A settings module of the operator's that starts with linkcrawl's may add components of its own. One that replaces a
-whole table, or switches on what follows redirects, retries or caches by itself, would have requests leave past the
-gates, under another name, or lose records; that is refused.
+An operator's settings module that imports linkcrawl's may add components. One that replaces a whole table, or switches
+on Scrapy's redirects, retries or caches, would send requests past the gates or under another name, or lose records; it
+is refused.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from linkcrawl.frontier.downloader import Downloader
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.network.handler import CheckDownloadHandler
 
-#: Settings that must name this class or one made of it.
+#: Settings that must name this class or a subclass.
 CLASSES: dict[str, type] = {"SCHEDULER": Scheduler, "DOWNLOADER": Downloader}
-#: The download handler of these schemes: no other leaves the outcome that a check goes on with.
+#: Schemes that need our download handler: a check goes on with the outcome that only it makes.
 HANDLED = ("http", "https")
-#: Tables of components, in which what is ours must be on and what we have switched off must be off.
+#: Tables of components. Ours must be on, and those that settings.py switches off must be off.
 TABLES = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES")
 
-#: What loading a component of a wrong name ends in.
+#: Errors of loading a component by a wrong name.
 _UNLOADABLE = (ImportError, NameError, TypeError, ValueError, AttributeError)
 
 _REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
 def check_wiring(settings: BaseSettings) -> None:
-    """Raises ConfigError where Scrapy is wired in a way that would break a crawl's promises."""
+    """Raise ConfigError where Scrapy's wiring would break a crawl's promises."""
     for name, wanted in CLASSES.items():
         _check_class(name, settings[name], wanted)
     for name in TABLES:
@@ -51,7 +51,7 @@ def _check_class(name: str, value: Any, wanted: type) -> None:
         found = load_object(value)
     except _UNLOADABLE as fault:
         raise ConfigError(f"{name}: {value!r} can't be loaded ({fault}); {path} would work") from None
-    # not issubclass, which takes whatever has the methods of one for a scheduler
+    # not issubclass, for which any class with a scheduler's methods is one
     if wanted not in getattr(found, "__mro__", ()):
         raise ConfigError(f"{name}: {_path(value)} would let requests leave past the gates; {path} would work")
 
@@ -65,8 +65,8 @@ def _check_handler(scheme: str, value: Any) -> None:
     if CheckDownloadHandler not in getattr(found, "__mro__", ()):
         shown = value if value is None else _path(value)
         raise ConfigError(
-            f"DOWNLOAD_HANDLERS: {shown!r} for {scheme} would leave checks without an outcome; {path}, or a class made "
-            "of it, would work"
+            f"DOWNLOAD_HANDLERS: {shown!r} for {scheme} would leave checks without an outcome; {path}, or a subclass, "
+            "would work"
         )
 
 

@@ -72,11 +72,11 @@ class Command(OfflineCommand):
 
     def _count(self, rejudged: list[Rejudged], overtaken: frozenset[int | str]) -> None:
         self._overtaken += len(overtaken)
-        for one in rejudged:
-            if one.record.link_id in overtaken:
+        for result in rejudged:
+            if result.record.link_id in overtaken:
                 continue
-            if one.is_changed:
-                self._changes[_words(one.before), _words(one.record)] += 1
+            if result.is_changed:
+                self._changes[_words(result.before), _words(result.record)] += 1
             else:
                 self._kept += 1
 
@@ -84,10 +84,10 @@ class Command(OfflineCommand):
         changed = self._changes.total()
         lines = [(f"{count}", before, now) for (before, now), count in sorted(self._changes.items(), key=_place)]
         would = "would be judged otherwise" if dry_run else "judged otherwise"
-        told = f"{changed + self._kept} latest records of older tables: {changed} {would}, {self._kept} as before"
+        sums = f"{changed + self._kept} latest records of older tables: {changed} {would}, {self._kept} as before"
         if self._overtaken:
-            told += f"; {self._overtaken} were changed by a crawl meanwhile and left alone"
-        return "\n".join([*([table(COLUMNS, lines)] if lines else []), told])
+            sums += f"; {self._overtaken} were changed by a crawl meanwhile and left alone"
+        return "\n".join([*([table(COLUMNS, lines)] if lines else []), sums])
 
 
 def _judged(link: DueLink, record: Record, policies: Policies) -> Rejudged:

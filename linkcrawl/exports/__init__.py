@@ -1,7 +1,7 @@
-"""Records for other programs: rows out of the store, and the formats that they are written in.
+"""Records for other programs: rows of the store, and the formats that they are written in.
 
 A format turns rows into pieces of bytes, one after the other, so that an export of any size needs the memory of a few
-rows. A further format is one module and one line in FORMATS.
+rows. A new format is one module and one line in FORMATS.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from linkcrawl.exports.rows import Row
 
 @frozen(kw_only=True)
 class Format:
-    """How rows become a file.
-
-    `encode`: pieces of the file in order, for rows of which all or none have a proxy, as the second argument says.
-    `refusal`: why the program that the format is made for would refuse a row, in one word; None where it takes it.
-    `proxies`: whether it has rows for resource proxies. `chunk`: a file holds so many pieces at most. `compressed`:
-    it compresses by itself.
+    """A file format. `encode`: from rows to the pieces of a file; its second argument says whether the rows are of
+    resource proxies. `refusal`: from a row to the reason, in one word, why the format's reader would refuse it; None
+    where it accepts it. `proxies`: the format has rows of resource proxies. `chunk`: pieces in one file at most.
+    `compressed`: its files are compressed already.
     """
 
     encode: Callable[[Iterable[Row], bool], Iterator[bytes]]
@@ -39,5 +37,5 @@ FORMATS: dict[str, Format] = {
     "vlo": Format(encode=vlo.encode),
 }
 
-#: The format that a file's suffix stands for.
+#: Formats by suffix.
 SUFFIXES = {".ndjson": "jsonl"} | {f".{name}": name for name in FORMATS}

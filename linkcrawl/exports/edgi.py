@@ -1,8 +1,8 @@
 """Lines for EDGI's web-monitoring-db: bodies of `POST /api/v0/imports`, one version a line.
 
-Its rules are those of its import job and of its models Version, Page and PageUrl (as of August 2026). We read no
-bodies: `body_url`, `body_hash`, `title` and `headers` are null, which it takes, and what we know of an answer
-otherwise stands in `source_metadata`.
+The rules are those of its import job and its models Version, Page and PageUrl (as of August 2026). linkcrawl reads no
+bodies, so `body_url`, `body_hash`, `title` and `headers` are null, which it accepts; `source_metadata` holds what else
+is known of an answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from linkcrawl.exports.rows import Row, redirect_chain
 from linkcrawl.items import Record, iso
 from linkcrawl.urls import Refused, read, tidy
 
-#: Lines of one import at most: what its documentation recommends.
+#: Lines of one import at most, as its documentation recommends.
 CHUNK = 1000
 
 SOURCE_TYPE = "linkcrawl"
 
 # Page and PageUrl: http, https or ftp, and a host with a dot and two characters after it …
 _AUTHORITY = re.compile(r"https?://[^/]+\.[^/]{2,}")
-# … which it reads by itself: of what we couldn't request, only the plain is sure to be read.
+# … which it parses itself: of URLs that can't be requested, it is sure to accept only plain ones.
 _PLAIN = re.compile(r"(https?|ftp)://[\w.-]+\.[\w-]{2,}(:[0-9]{1,5})?([/?#]|$)", re.ASCII | re.IGNORECASE)
 # Version::MEDIA_TYPE_PATTERN
 _MEDIA_TYPE = re.compile(r"\w[\w!#$&^+\-.]+/\w[\w!#$&^+\-.]+", re.ASCII)
@@ -32,8 +32,8 @@ _LONGEST = 2**31 - 1
 
 
 def refusal(row: Row) -> str | None:
-    """Why the importer would refuse this row: `status` (it takes 100 to 599), or `url` (it takes http, https and ftp
-    with a host that has a dot). What else it minds is optional, and left out of the line instead."""
+    """Why the importer would refuse this row: `status` (it accepts 100 to 599) or `url` (it accepts http, https and ftp
+    URLs with a dot in the host). Other values that it would refuse are optional, and left out of the line."""
     status = row.record.status
     if status is not None and not 100 <= status < 600:
         return "status"
@@ -55,7 +55,7 @@ def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:
 
 
 def version(record: Record) -> dict[str, Any]:
-    """What the importer makes a version of. `network_error` is our reason where no answer came."""
+    """A version, as the importer reads it. `network_error`: our reason where no answer came."""
     media_type = record.mime if record.mime and _MEDIA_TYPE.fullmatch(record.mime) else None
     length = record.content_length
     return {
@@ -75,7 +75,7 @@ def version(record: Record) -> dict[str, Any]:
 
 
 def _metadata(record: Record) -> dict[str, Any]:
-    """`redirects`, `statuses` and `redirected_url` as EDGI's own importers write them: only where there are any."""
+    """`redirects`, `statuses` and `redirected_url` only where there are redirects, as EDGI's own importers do."""
     metadata = {
         "category": str(record.category),
         "reason": record.reason,
@@ -97,5 +97,5 @@ def _metadata(record: Record) -> dict[str, Any]:
 
 
 def _without_nul(text: str | None) -> str | None:
-    """PostgreSQL can't hold NUL: it becomes U+FFFD."""
+    """The text with U+FFFD for NUL, which PostgreSQL can't hold."""
     return text and text.replace("\0", "\ufffd")

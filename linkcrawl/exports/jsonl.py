@@ -1,4 +1,4 @@
-"""Rows as JSON lines, under the contract's names: those of records are the same lines as the feed's."""
+"""Rows as JSON lines, with the contract's names; a record's line is the same as in the feed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an export goes: a file that gets its name once it is whole, files of so many lines, or standard output."""
+"""The output of an export: a file that gets its name once it is whole, several files, or standard output."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from linkcrawl.errors import ConfigError
 
 
 def is_stream(output: str) -> bool:
-    """Whether the output is written to as it stands: `-`, a device, a pipe."""
+    """True for an output that is written in place: `-`, a device, a pipe."""
     path = Path(output)
     return output == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextlib.contextmanager
 def written(output: str) -> Iterator[BinaryIO]:
-    """The file to write to. `-` is standard output, `.gz` compresses.
+    """A file to write to: standard output for `-`, compressed for `.gz`.
 
-    Nothing stands under a file's name until all of it does: it is written beside it and moved; where the block
-    raises, what stood there before is still there. Raises ConfigError for a path that can't be written.
+    A file is written under a temporary name beside `output` and moved at the end of the block. Where the block raises,
+    an earlier file stays. Raises ConfigError for a path that can't be written.
     """
     try:
         with _opened(output) as file, _compressed(file, output) as sink:
@@ -41,10 +41,10 @@ def written(output: str) -> Iterator[BinaryIO]:
 
 
 def write(output: str, pieces: Iterable[bytes], chunk: int | None) -> None:
-    """Write the pieces to `output`; in files of at most `chunk` pieces each, where it is given.
+    """Write the pieces to `output`; in several files of at most `chunk` pieces, where it is given.
 
-    The first file is `output` itself, the second NAME-0002.SUFFIX and so on; numbered files beyond the last, which an
-    export before this one has left, are removed. Standard output is never divided.
+    The first file is `output` itself, the second NAME-0002.SUFFIX and so on. Numbered files beyond the last, of an
+    earlier export, are removed. Standard output is never divided.
     """
     if chunk is None or is_stream(output):
         with written(output) as sink:
@@ -57,13 +57,13 @@ def write(output: str, pieces: Iterable[bytes], chunk: int | None) -> None:
         number += 1
         with written(chunk_name(output, number)) as sink:
             sink.writelines(part)
-    with written(output) as sink:  # last: where it stands, all the others do
+    with written(output) as sink:  # last, so that it shows that the others are complete
         sink.writelines(first)
     _remove_beyond(output, number)
 
 
 def chunk_name(output: str, number: int) -> str:
-    """The nth file of an export: FILE, then NAME-0002.SUFFIX. All suffixes stay together (`.jsonl.gz`)."""
+    """The name of the nth file of an export: FILE, then NAME-0002.SUFFIX, where SUFFIX may be double (`.jsonl.gz`)."""
     if number == 1:
         return output
     path = Path(output)
@@ -89,7 +89,7 @@ def _opened(output: str) -> contextlib.AbstractContextManager[BinaryIO]:
 
 @contextlib.contextmanager
 def _moved(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the name `path` at the end of the block; gone where the block raises."""
+    """A new file that is renamed to `path` at the end of the block, and removed where the block raises."""
     if path.is_dir():
         raise IsADirectoryError(None, "is a folder")
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:200]}.", dir=path.parent)
@@ -97,7 +97,7 @@ def _moved(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # a name must not outlive a power failure that the bytes don't
+            os.fsync(file.fileno())  # after a power failure the name must not be there without the bytes
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
@@ -108,7 +108,7 @@ def _moved(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _compressed(file: BinaryIO, output: str) -> Iterator[BinaryIO]:
-    """The file, or a gzip stream into it. No time and no name in its head: equal contents are equal bytes."""
+    """The file, or a gzip stream into it. Its header has no time or name: equal contents are equal bytes."""
     if not output.endswith(".gz"):
         yield file
         return

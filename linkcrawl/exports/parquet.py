@@ -25,7 +25,7 @@ from linkcrawl.stores.rows import to_json
 if TYPE_CHECKING:
     import pyarrow
 
-#: Rows of a row group: what is held in memory at once. Readers skip by row group, so far fewer would be slow.
+#: Rows of a row group, which is held in memory. Readers skip by row group: smaller ones would be slow to read.
 GROUP = 20_000
 
 #: Names, types and order of the columns; `[...]` is a list of them. Every column but `url` may be null in its type.
@@ -96,7 +96,7 @@ def _value(value: Any, type: FieldType) -> Any:
 
 
 class _Drain(io.RawIOBase):
-    """A file that Parquet is written to and whose bytes are taken away in between."""
+    """A file for ParquetWriter, from which written bytes are taken piece by piece."""
 
     def __init__(self) -> None:
         super().__init__()

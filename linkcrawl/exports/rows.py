@@ -1,4 +1,4 @@
-"""The rows of an export: one for each record, or one for each resource proxy of a record's link."""
+"""The rows of an export: one for each record, or one for each resource proxy (mention) of a record's link."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from linkcrawl.items import Record
 from linkcrawl.stores.contract import Proxy, Store
 from linkcrawl.stores.rows import glob
 
-#: What a row for a resource proxy has besides the record's fields. `extra`: the seed fields that we don't know.
+#: The fields of a resource proxy's row besides the record's. `extra`: the unknown fields of its seed.
 PROXY_FIELDS = ("collection", "record", "provider", "resource_type", "extra")
-#: Links whose mentions the store is asked for at once: a question for each takes MongoDB twenty times as long.
+#: Links whose mentions are read in one query: one by one, MongoDB takes twenty times as long.
 TOGETHER = 200
 
 
 @frozen(kw_only=True)
 class Row:
-    """A record, and in an export by resource proxies the mention that it is told for."""
+    """A record and, in an export of resource proxies, one mention of its link."""
 
     record: Record
     proxy: Proxy | None = None
 
     @property
     def expected_mime(self) -> str | None:
-        """What the mention's own metadata claims; without a mention, what the record has."""
+        """The media type that the mention's metadata claims; without a mention, the record's."""
         return self.record.expected_mime if self.proxy is None else self.proxy.expected_mime
 
     @property
     def mime_matches(self) -> bool | None:
-        """As the record's field, for this row's expectation."""
+        """`Record.mime_matches` for this row's `expected_mime`."""
         if self.proxy is None:
             return self.record.mime_matches
         return mime_matches(self.proxy.expected_mime, self.record.mime)
 
     def document(self) -> dict[str, Any]:
-        """The record under its contract names, ready for JSON; then PROXY_FIELDS where there is a mention."""
+        """The row for JSON: the record under its contract names, and PROXY_FIELDS where there is a mention."""
         document = self.record.row()
         if self.proxy is not None:
             document |= {"expected_mime": self.expected_mime, "mime_matches": self.mime_matches}
@@ -50,13 +50,13 @@ class Row:
         return document
 
     def mention(self) -> dict[str, Any]:
-        """PROXY_FIELDS of a row that has a mention."""
+        """PROXY_FIELDS and their values, for a row that has a mention."""
         mention = {name: getattr(self.proxy, name) for name in PROXY_FIELDS}
         return mention | {"extra": _finite(mention["extra"])}
 
 
 def _finite(value: Any) -> Any:
-    """The value without NaN and infinities, which databases hold and JSON doesn't: they become null."""
+    """The value with None for NaN and infinities, which databases have and JSON hasn't."""
     if isinstance(value, dict):
         return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -70,14 +70,14 @@ def link_rows(records: Iterable[Record]) -> Iterator[Row]:
 
 
 def proxy_rows(records: Iterable[Record], store: Store, collection: str | None) -> Iterator[Row]:
-    """A row for each mention of each record's link; of those in a collection that fits the glob, where one is given."""
-    fits = None if collection is None else glob(collection).fullmatch
+    """A row for each mention of each record's link; only of collections that match the glob, where one is given."""
+    matches = None if collection is None else glob(collection).fullmatch
     rest = iter(records)
-    while some := list(islice(rest, TOGETHER)):
-        mentions = store.proxies([record.link_id for record in some])
-        for record in some:
+    while batch := list(islice(rest, TOGETHER)):
+        mentions = store.proxies([record.link_id for record in batch])
+        for record in batch:
             for proxy in mentions[record.link_id]:
-                if fits is None or (proxy.collection is not None and fits(proxy.collection)):
+                if matches is None or (proxy.collection is not None and matches(proxy.collection)):
                     yield Row(record=record, proxy=proxy)
 
 
@@ -85,7 +85,7 @@ def redirect_chain(record: Record) -> list[tuple[str, int | None]]:
     """The URLs of the deciding chain with their statuses, from the first asked to `final_url`; [] without redirects."""
     followed = [hop for hop in deciding_chain(record.hops) if hop.status in REDIRECTS and hop.location]
     if followed and (followed[-1].url, followed[-1].status) == (record.final_url, record.status):
-        followed.pop()  # it redirects, and decided: in a circle, or to nowhere
+        followed.pop()  # the deciding answer redirects itself: in a loop, or to nowhere
     if not followed or record.final_url is None:
         return []
     return [*((hop.url, hop.status) for hop in followed), (record.final_url, record.status)]

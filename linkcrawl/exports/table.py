@@ -1,4 +1,4 @@
-"""Rows as CSV (RFC 4180): flat, with one list of columns, and safe to open in a spreadsheet. The feed uses it too."""
+"""Rows as CSV (RFC 4180), also of the feed: flat, always with the same columns, safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from linkcrawl.exports.rows import PROXY_FIELDS, Row, redirect_chain
 from linkcrawl.items import FIELDS_OF_RECORD, RECORD_FIELDS, TEXTS
 
-#: What stands in the place of `hops`.
+#: The columns that replace `hops`.
 _HOP_COLUMNS = ("redirect_chain", "redirect_statuses", "requests", "ip")
 
 
@@ -19,28 +19,28 @@ def _columns() -> Iterator[str]:
         yield from _HOP_COLUMNS if name == "hops" else (name,)
 
 
-#: The columns of a row for a link, in order; a row for a resource proxy has those of PROXY_COLUMNS.
+#: Columns of a link's row, in order. A resource proxy's row has PROXY_COLUMNS.
 COLUMNS: tuple[str, ...] = tuple(_columns())
 PROXY_COLUMNS: tuple[str, ...] = COLUMNS + PROXY_FIELDS
 
 #: Columns that hold several texts in one cell.
 _LISTS = tuple(part.name for part in FIELDS_OF_RECORD if part.type is TEXTS)
 
-#: Between several collections in one cell. Redirects have a space: no URL that was requested holds one.
+#: Separates several collections in one cell. URLs of redirects are separated by a space, which no URL contains.
 SEPARATOR = " | "
 
-#: A cell that starts with one of these is a formula to a spreadsheet (OWASP, "CSV Injection"; CVE-2021-41270); the
-#: full-width forms are one where input methods write those.
+#: A spreadsheet takes a cell that starts with one of these for a formula (OWASP, "CSV Injection"; CVE-2021-41270), the
+#: full-width forms where input methods write those.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def safe(text: str) -> str:
-    """The text, with an apostrophe before it where a spreadsheet would take it for a formula."""
+    """The text, with an apostrophe in front where a spreadsheet would take it for a formula."""
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def cells(row: Row, columns: Iterable[str]) -> list[str]:
-    """The cells of a row: nothing for null, `true` and `false`, numbers in digits, text made safe."""
+    """The cells of a row: "" for null, `true` and `false`, numbers in digits, safe text."""
     values = row.document()
     hops, chain = row.record.hops, redirect_chain(row.record)
     values |= {name: SEPARATOR.join(values[name]) for name in _LISTS}
@@ -62,14 +62,14 @@ def _cell(value: Any) -> str:
 
 
 class _Echo:
-    """What csv.writer writes to; `writerow` gives back what `write` does."""
+    """A file for csv.writer: `writerow` returns what `write` returns."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def lines(rows: Iterable[Row], proxies: bool, *, header: bool = True) -> Iterator[str]:
-    """The lines of a table, with their line ends, the names of the columns first."""
+    """The lines of a table, with their line ends; the header first."""
     columns = PROXY_COLUMNS if proxies else COLUMNS
     write = csv.writer(_Echo()).writerow
     if header:
@@ -79,7 +79,7 @@ def lines(rows: Iterable[Row], proxies: bool, *, header: bool = True) -> Iterato
 
 
 def line_of(fields: Mapping[str, Any]) -> str:
-    """The line of something that is no record, with its line end: fields under the names of COLUMNS, else nothing."""
+    """The line of an item that is no record, with its line end: its fields that are named like COLUMNS."""
     return str(csv.writer(_Echo()).writerow([_cell(fields.get(name)) for name in COLUMNS]))
 
 

@@ -1,4 +1,4 @@
-"""Lines for CLARIN's Virtual Language Observatory: the fields of its ResourceInfo (vlo-commons), under its names."""
+"""Lines for CLARIN's Virtual Language Observatory, with the field names of its ResourceInfo (vlo-commons)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from linkcrawl.exports.rows import Row
 
 
 def encode(rows: Iterable[Row], proxies: bool) -> Iterator[bytes]:
-    """One object a line. `type`: the media type that was found, else the expected one. `status`: null where no answer
-    came. `lastChecked`: milliseconds since 1970 (UTC)."""
+    """One object a line. `type`: the media type of the answer, else the expected one. `status`: null without an answer.
+    `lastChecked`: milliseconds since 1970 (UTC)."""
     for row in rows:
         record = row.record
         yield line(

@@ -1,5 +1,5 @@
-"""Scrapy's feed exporter, made to say once that a feed can't be written: records are safe in the store, and a crawl
-whose feed is not whole must not look like one whose feed is.
+"""Scrapy's feed exporter, with one log line for a feed that can't be written. Its records are safe in the store, but a
+crawl whose feed is incomplete ends with status 1.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
 
-#: Scrapy counts feeds that failed at their end under this prefix; those that failed before are counted there too.
+#: Prefix under which Scrapy counts feeds that fail when they are closed. Feeds that fail earlier count here as well.
 _FAILED = "feedexport/failed_count/"
 
 
 class FeedExporter(feedexport.FeedExporter):
-    """Takes the place of Scrapy's own."""
+    """Replaces Scrapy's own."""
 
     _broken = False
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
-        """Nothing is added to a feed after a failure: it would follow half a record."""
+        """Add an item. After a failure nothing more is added: it would follow half a record."""
         if self._broken:
             return
         try:
@@ -36,5 +36,5 @@ class FeedExporter(feedexport.FeedExporter):
 
 
 def feed_failed(stats: StatsCollector) -> bool:
-    """Whether a feed of the crawl is not whole."""
+    """True where a feed of the crawl is incomplete."""
     return any(name.startswith(_FAILED) for name in stats.get_stats())

@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, told that a crawl makes little of what it looks for.
+"""Python's cyclic garbage collector, tuned for a crawl, which makes few cycles.
 
-By default it looks at everything young after 700 objects, and at everything there is after 70,000: a fifth of what a
-check costs (measured), for a few cycles of exceptions and tasks. Objects without cycles are freed at once all the same.
+By default it examines the youngest objects after 700 allocations, and all objects after 70,000: a fifth of the cost of
+a check (measured), to find a few cycles of exceptions and tasks. Objects without cycles are freed at once anyway.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from scrapy import signals
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-#: Objects made, and not freed, until the young are looked at; such looks until the older are; and those until all are.
+#: Surviving allocations until generation 0 is collected; collections of it until generation 1 is; of that until all is.
 THRESHOLDS = (50_000, 20, 20)
 
 
 class GcTuning:
-    """Sets the collector for the time of a crawl: what the program itself consists of is not looked at again."""
+    """Tunes the collector while a crawl runs. Objects of the program itself are frozen: they aren't examined again."""
 
     def __init__(self) -> None:
         self._before = gc.get_threshold()

@@ -1,7 +1,7 @@
-"""Numbers for Prometheus, at http://HOST:PORT/metrics where LINKCRAWL_METRICS_PORT is set. docs/deployment.md has the
-table of names, and deploy/ the alerts and a dashboard.
+"""Metrics for Prometheus, at http://HOST:PORT/metrics where LINKCRAWL_METRICS_PORT is set. docs/deployment.md has the
+table of names, deploy/ has alerts and a dashboard.
 
-Everything is read when Prometheus asks, in the thread that answers it; nothing is counted twice.
+Values are read when Prometheus asks, in the thread that answers; nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two questions to the store about its oldest due link.
-ASK_STORE = 30.0
+#: Seconds between two queries for the store's oldest due link.
+LAG_SECONDS = 30.0
 
-#: Scrapy's stats that are counters here: name, and what it counts.
+#: Scrapy's stats that become counters: their name here, and what they count.
 COUNTERS: Mapping[str, tuple[str, str]] = {
     "linkcrawl/records": ("checks", "Checks whose record is stored."),
     "linkcrawl/requests": ("requests", "Requests that left, robots.txt and every hop included."),
@@ -44,7 +44,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
 
 
 class Metrics:
-    """Serves the crawl that it is part of; where the port can't be had, that is told and the crawl goes on."""
+    """Serves the metrics of its crawl. A port that can't be bound is logged, and the crawl goes on."""
 
     def __init__(self, crawler: Crawler):
         if crawler.spider is None or not isinstance(getattr(crawler.spider, "session", None), Session):
@@ -52,10 +52,10 @@ class Metrics:
         self._session = session_of(crawler)
         config = self._session.config
         if not config.metrics_port:
-            raise NotConfigured  # without a text: Scrapy warns of one, and no metrics is what most want
+            raise NotConfigured  # without a text, which Scrapy would warn of: having no metrics is the rule
         self._crawler = crawler
         self._lag: float | None = None
-        self._asking: asyncio.Task[None] | None = None
+        self._querying: asyncio.Task[None] | None = None
         self._server = _serve(config.metrics_address, config.metrics_port, self)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
@@ -65,16 +65,16 @@ class Metrics:
         return cls(crawler)
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics of now (prometheus_client's interface of a collector)."""
+        """All metrics now (a collector of prometheus_client)."""
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
         stats = self._crawler.stats.get_stats()
         for stat, (name, about) in COUNTERS.items():
             yield CounterMetricFamily(f"linkcrawl_{name}", about, value=stats.get(stat, 0))
-        kinds = CounterMetricFamily("linkcrawl_checks_by_category", "Checks by category.", labels=["category"])
+        categories = CounterMetricFamily("linkcrawl_checks_by_category", "Checks by category.", labels=["category"])
         for category in Category:
-            kinds.add_metric([str(category)], stats.get(f"linkcrawl/category/{category}", 0))
-        yield kinds
+            categories.add_metric([str(category)], stats.get(f"linkcrawl/category/{category}", 0))
+        yield categories
         walls = CounterMetricFamily("linkcrawl_walls", "Checks that ended at a wall.", labels=["wall", "host"])
         for stat, count in list(stats.items()):  # the crawl goes on counting
             if stat.startswith(WALLS):
@@ -105,26 +105,26 @@ class Metrics:
         yield GaugeMetricFamily("linkcrawl_store_lost", "1 while the store can't be reached.", gauges.store_lost)
 
     def _opened(self, spider: Spider) -> None:
-        self._asking = asyncio.get_running_loop().create_task(self._ask_store())
+        self._querying = asyncio.get_running_loop().create_task(self._query_lag())
 
     def _closed(self, spider: Spider, reason: str) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._querying is not None:
+            self._querying.cancel()
         server, thread = self._server
         server.shutdown()
         server.server_close()
         thread.join()
 
-    async def _ask_store(self) -> None:
+    async def _query_lag(self) -> None:
         session = self._session
         while True:
             try:
                 since = await session.worker.call(session.store.next_due_at, NEVER)
-            except StoreLost as fault:  # the records pipeline tells of it
-                logger.debug("The store can't be asked: %s", fault)
+            except StoreLost as fault:  # the records pipeline logs it
+                logger.debug("The lag can't be queried: %s", fault)
             else:
                 self._lag = 0.0 if since is None else max(0.0, session.now() - since)
-            await asyncio.sleep(ASK_STORE)
+            await asyncio.sleep(LAG_SECONDS)
 
 
 def _serve(address: str, port: int, metrics: Metrics) -> tuple[Any, Any]:

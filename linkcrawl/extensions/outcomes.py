@@ -1,4 +1,4 @@
-"""What came of the checks of one crawl: counts and times by category, status and reason."""
+"""The outcomes of one crawl's checks: numbers and times by category, status and reason."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from attrs import define, field
 
 from linkcrawl.items import Category, Record
 
-Kind = tuple[Category, int | None, str]
+#: Category, status and reason of a record.
+OutcomeKind = tuple[Category, int | None, str]
 
 
 @define
 class Times:
-    """Of how many checks, of how many with a time, and those times in milliseconds: their sum and the largest."""
+    """How long checks took. `count`: all checks; `timed`: those that have a time, in milliseconds."""
 
     count: int = 0
     timed: int = 0
@@ -35,11 +36,11 @@ class Times:
 
 @define
 class OutcomeCounts:
-    """Grows with every record; its size is that of the table of reasons."""
+    """Sums of records. Memory grows with the kinds of outcomes, not with the records."""
 
     whole: Times = field(factory=Times)
     categories: Counter[Category] = field(factory=Counter)
-    kinds: dict[Kind, Times] = field(factory=dict)
+    kinds: dict[OutcomeKind, Times] = field(factory=dict)
 
     def add(self, record: Record) -> None:
         """Count a record."""
@@ -52,11 +53,11 @@ class OutcomeCounts:
 
     @property
     def service(self) -> float:
-        """Seconds that a check takes on average, without waiting; 0 before any has ended."""
+        """Mean seconds of a check, politeness waits not counted; 0 before the first."""
         return (self.whole.mean_ms or 0.0) / 1000
 
     def rows(self) -> list[tuple[str, str, str, str, str, str]]:
-        """Category, reason, status, count, mean and maximum milliseconds as texts: by category, then most first."""
+        """Rows of category, reason, status, count, mean and maximum milliseconds as text; by category, most first."""
         order = sorted(self.kinds.items(), key=lambda kind: (kind[0][0], -kind[1].count, kind[0][2], kind[0][1] or 0))
         return [
             (

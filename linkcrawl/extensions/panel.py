@@ -1,4 +1,4 @@
-"""How a crawl looks on a terminal, and in a log: one panel, one line, one table, all made of the same values."""
+"""The progress of a crawl as a panel and a table for a terminal, and as lines for a log: all of the same values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ COLOURS = {
     Category.BLOCKED_BY_ROBOTS: "magenta",
     Category.INVALID: "bright_black",
 }
-#: No table is wider than so many columns.
+#: Width at which a table is measured: more than any needs.
 WIDEST = 1000
 HEAD = ("category", "reason", "status", "links", "mean ms", "max ms")
 
 
 @frozen(kw_only=True)
 class PanelState:
-    """A crawl at a moment. `rate`: checks a second of late. `requests`: in flight."""
+    """A crawl at a moment. `checked`: records of this crawl. `rate`: checks a second lately. `requests`: in flight."""
 
     checked: int
     rate: float
@@ -41,18 +41,18 @@ class PanelState:
 
     @property
     def counts(self) -> list[tuple[Category, int]]:
-        """Categories that have come up, in the contract's order."""
+        """The categories that occurred, with their numbers, in the order of `Category`."""
         return [(category, self.categories[category]) for category in Category if self.categories.get(category)]
 
 
-def line(standing: PanelState) -> str:
-    """One line for programs: `progress name=value …`. Seconds where a name says so."""
-    stats = standing.stats
+def line(state: PanelState) -> str:
+    """One log line for programs: `progress name=value …`."""
+    stats = state.stats
     pairs: dict[str, object] = {
-        "checked": standing.checked,
-        "per_second": f"{standing.rate:.2f}",
+        "checked": state.checked,
+        "per_second": f"{state.rate:.2f}",
         "due": stats.due,
-        "requests": standing.requests,
+        "requests": state.requests,
         "ready": stats.ready,
         "waiting": stats.waiting,
         "in_flight": stats.in_flight,
@@ -61,18 +61,18 @@ def line(standing: PanelState) -> str:
     }
     if stats.slowest is not None:
         pairs |= {"slowest": stats.slowest[0], "slowest_seconds": f"{stats.slowest[1]:.0f}"}
-    pairs |= {str(category): count for category, count in standing.counts}
+    pairs |= {str(category): count for category, count in state.counts}
     return "progress " + " ".join(f"{name}={value}" for name, value in pairs.items())
 
 
-def panel(standing: PanelState) -> RenderableType:
-    """The live panel."""
-    stats = standing.stats
+def panel(state: PanelState) -> RenderableType:
+    """The panel for a terminal."""
+    stats = state.stats
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     more = f"   at least {span(round(stats.eta))} more" if stats.eta >= 1 else ""
-    done = f"{standing.checked:,} ({standing.rate:.1f} a second)   due {stats.due:,}{more}"
+    done = f"{state.checked:,} ({state.rate:.1f} a second)   due {stats.due:,}{more}"
     grid.add_row("checked", done)
     grid.add_row(
         "hosts",
@@ -80,8 +80,7 @@ def panel(standing: PanelState) -> RenderableType:
         f"{stats.blocked:,} blocked",
     )
     counts = Text("   ").join(
-        Text.assemble((f"{count:,} ", "bold"), (str(category), COLOURS[category]))
-        for category, count in standing.counts
+        Text.assemble((f"{count:,} ", "bold"), (str(category), COLOURS[category])) for category, count in state.counts
     )
     grid.add_row("links", counts)
     if stats.slowest is not None:
@@ -90,7 +89,7 @@ def panel(standing: PanelState) -> RenderableType:
 
 
 def table(outcomes: OutcomeCounts, console: Console) -> RenderableType:
-    """What came of the links, for the end; where the console is too narrow for it, a line or two for each outcome."""
+    """The outcomes as a table; on a console that is too narrow for one, as a line or two for each outcome."""
     made = Table(
         title="What came of the links", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
     )
@@ -114,7 +113,7 @@ def _narrow(outcomes: OutcomeCounts) -> Table:
 
 
 def lines(outcomes: OutcomeCounts) -> list[str]:
-    """The same for a log: `outcome name=value …`, one line a row."""
+    """The outcomes as log lines for programs: `outcome name=value …`."""
     names = [name.replace(" ", "_") for name in HEAD]
     return [
         "outcome " + " ".join(f"{name}={value}" for name, value in zip(names, row, strict=True))

@@ -1,5 +1,5 @@
-"""What a crawl shows while it runs: a live panel on a terminal, else one log line a minute; at the end, what came of
-the links. `kill -USR1 PID` lists what is in flight, and since when.
+"""The progress of a crawl: a live panel on a terminal, else one log line a minute; at the end, a table of outcomes.
+`kill -USR1 PID` lists the requests in flight.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks: on a terminal, and in a log.
-LIVE, LOGGED = 0.5, 60.0
-#: A look reads every gate: the next one waits so many times as long as it took, so that looking costs less than 1 %.
+#: Seconds between two updates of the panel, and between two log lines.
+PANEL_SECONDS, LOG_SECONDS = 0.5, 60.0
+#: An update reads every gate. The next one waits at least so many times as long as it took: updates cost under 1 %.
 REST = 100.0
-#: Seconds over which the rate is measured.
-LATELY = 30.0
+#: Seconds over which the rate of checks is measured.
+RATE_SECONDS = 30.0
 
 
 class Progress:
-    """Counts records, and reads the frontier's gates."""
+    """Counts records, and reads the state of the frontier."""
 
     def __init__(self, crawler: Crawler):
         if crawler.spider is None or not isinstance(getattr(crawler.spider, "session", None), Session):
@@ -51,13 +51,13 @@ class Progress:
         self._session = session_of(crawler)
         self._console = Console(stderr=True)
         self._live: Live | None = None
-        self._logs: list[logging.StreamHandler[Any]] = []
+        self._handlers: list[logging.StreamHandler[Any]] = []
         self._outcomes = OutcomeCounts()
-        self._seen: deque[tuple[float, int]] = deque([(self._session.clock.steady(), 0)])
+        self._counts: deque[tuple[float, int]] = deque([(self._session.clock.steady(), 0)])
         self._next: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Set before the first request: by default the signal would end the process.
-        self._before = signal.signal(signal.SIGUSR1, self._asked)
+        # set before the first request, as the default action of SIGUSR1 ends the process
+        self._before = signal.signal(signal.SIGUSR1, self._on_signal)
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
         crawler.signals.connect(self._scraped, signal=signals.item_scraped)
@@ -66,8 +66,8 @@ class Progress:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    def standing(self) -> PanelState:
-        """Where the crawl stands."""
+    def state(self) -> PanelState:
+        """The crawl now."""
         scheduler = self._scheduler
         return PanelState(
             checked=self._outcomes.whole.count,
@@ -78,7 +78,7 @@ class Progress:
         )
 
     def in_flight(self) -> list[str]:
-        """Every request in flight, on one line each: seconds, method, URL, and the gate that it holds."""
+        """A line for each request in flight: seconds since it was handed out, method, URL, and its gate."""
         now = self._session.now()
         return [
             f"in flight for {now - context.handed_out_at:.1f} s: {request.method} {request.url} ({context.gate})"
@@ -93,10 +93,10 @@ class Progress:
         return scheduler
 
     def _rate(self, now: float) -> float:
-        self._seen.append((now, self._outcomes.whole.count))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - LATELY:
-            self._seen.popleft()
-        since, count = self._seen[0]
+        self._counts.append((now, self._outcomes.whole.count))
+        while len(self._counts) > 2 and self._counts[1][0] <= now - RATE_SECONDS:
+            self._counts.popleft()
+        since, count = self._counts[0]
         return (self._outcomes.whole.count - count) / max(0.001, now - since)
 
     def _scraped(self, item: Any) -> None:
@@ -107,38 +107,38 @@ class Progress:
         self._loop = asyncio.get_running_loop()
         if self._console.is_terminal:
             self._go_live()
-        self._next = self._loop.call_later(LIVE if self._live else LOGGED, self._look)
+        self._next = self._loop.call_later(PANEL_SECONDS if self._live else LOG_SECONDS, self._update)
 
     def _go_live(self) -> None:
-        """The panel stays below; log lines that would go to the same terminal go above it."""
+        """Keep the panel at the bottom, with log lines that go to the same terminal above it."""
         terminal = sys.stderr
         self._live = Live(console=self._console, auto_refresh=False)
         self._live.start()
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is terminal:
-                handler.setStream(sys.stderr)  # by now the one that rich watches
-                self._logs.append(handler)
+                handler.setStream(sys.stderr)  # which rich has replaced
+                self._handlers.append(handler)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         assert self._loop is not None
         began = time.perf_counter()
         if self._live is not None:
-            self._live.update(panel(self.standing()), refresh=True)
+            self._live.update(panel(self.state()), refresh=True)
         else:
-            logger.info("%s", line(self.standing()))
+            logger.info("%s", line(self.state()))
         rest = REST * (time.perf_counter() - began)
-        self._next = self._loop.call_later(max(LIVE if self._live else LOGGED, rest), self._look)
+        self._next = self._loop.call_later(max(PANEL_SECONDS if self._live else LOG_SECONDS, rest), self._update)
 
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        """A signal comes between any two instructions: the loop does what is asked when it is its turn."""
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """A signal interrupts between any two instructions, so the list is left to the event loop."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell_in_flight)
+            self._loop.call_soon_threadsafe(self._log_in_flight)
 
-    def _tell_in_flight(self) -> None:
-        told = self.in_flight()
-        logger.info("in flight: %d requests", len(told))
-        for one in told:
-            logger.info("%s", one)
+    def _log_in_flight(self) -> None:
+        requests = self.in_flight()
+        logger.info("in flight: %d requests", len(requests))
+        for text in requests:
+            logger.info("%s", text)
 
     def _closed(self, spider: Spider, reason: str) -> None:
         signal.signal(signal.SIGUSR1, self._before)
@@ -146,11 +146,11 @@ class Progress:
         if self._next is not None:
             self._next.cancel()
         if self._live is not None:
-            self._live.update(panel(self.standing()), refresh=True)
+            self._live.update(panel(self.state()), refresh=True)
             self._live.stop()
-            for handler in self._logs:
+            for handler in self._handlers:
                 handler.setStream(sys.stderr)
             self._console.print(table(self._outcomes, self._console))
             return
-        for one in (line(self.standing()), *lines(self._outcomes)):
-            logger.info("%s", one)
+        for text in (line(self.state()), *lines(self._outcomes)):
+            logger.info("%s", text)

@@ -1,4 +1,4 @@
-"""Scrapy's stats at the cost that counting should have."""
+"""Scrapy's stats, cheaper."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Stats(MemoryStatsCollector):
-    """`STATS_CLASS`. Scrapy's own wraps every look at an attribute, for callers that pass a spider as they once did;
-    twenty looks for a check were a twentieth of its cost."""
+    """`STATS_CLASS`. Scrapy's own intercepts every attribute access, for callers that still pass a spider: a twentieth
+    of the cost of a check."""
 
     __getattribute__ = object.__getattribute__
 
 
 class CoreStats(corestats.CoreStats):
-    """When a crawl began and why it ended. Items and answers are not counted here: a listener costs a task for each
-    item, and the records pipeline counts them anyway."""
+    """When a crawl began and why it ended. It doesn't count items and responses: a signal handler costs a task for
+    each, and the records pipeline counts records."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -1,5 +1,5 @@
-"""The report's charts, as SVG elements without style or script of their own: page.css gives them their colours, so that
-one drawing serves both themes and paper. Drawn by pygal, which the extra `report` installs.
+"""The report's charts as SVG elements without style or script: page.css colours them, so that one drawing serves both
+themes and paper. Drawn by pygal (extra `report`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from linkcrawl.reports.html import clean
 from linkcrawl.reports.model import MonthRatio, Section
 
 SVG = "{http://www.w3.org/2000/svg}"
-#: Size in user units: two fit beside each other on a page, and letters can still be read where one fills a phone.
-#: BAR is the height of one bar, AXIS that of what stands under them.
+#: Sizes in user units: two charts fit side by side on a page, and letters are readable where one fills a phone. BAR:
+#: height of one bar. AXIS: height of the axis below the bars.
 WIDTH, HEIGHT, LETTERS, BAR, AXIS = 520, 290, 14, 24, 50
-#: Months and collections that a chart has room for, and letters of a collection's name.
+#: The most months, collections, and letters of a collection's name that a chart has room for.
 MONTHS, BARS, NAME = 36, 10, 22
 
 
 def history(months: Sequence[MonthRatio]) -> etree._Element:
-    """The ratio of valid links at the end of each month. The axis starts at a ten, not at nothing: a line tells by its
-    slope, and most catalogues move between 90 and 100 %."""
+    """The ratio of valid links at the end of each month. The axis starts at a multiple of ten below the least ratio, so
+    that the slope shows: most catalogues move between 90 and 100 %."""
     pygal = _pygal()
     known = [month for month in months if month.valid_ratio is not None][-MONTHS:]
     shares = [(month.valid_ratio or 0) * 100 for month in known]
@@ -44,7 +44,7 @@ def history(months: Sequence[MonthRatio]) -> etree._Element:
 
 
 def shares(sections: Sequence[Section]) -> etree._Element:
-    """Categories of the largest collections, each as a part of its checked links."""
+    """Categories of the largest collections, as percentages of their checked links."""
     pygal = _pygal()
     shown = [section for section in sections if section.checked and section.name is not None][:BARS][::-1]
     chart = pygal.HorizontalStackedBar(
@@ -60,8 +60,8 @@ def shares(sections: Sequence[Section]) -> etree._Element:
 
 
 def _pygal() -> Any:
-    """pygal, without the finder that it adds to every import of the process for the sake of its maps: that is of a kind
-    that Python 3.11 warns of at each import and later ones pass over."""
+    """pygal, without the import finder that it installs for its maps: Python 3.11 warns of it at each import, and
+    later versions ignore it."""
     import pygal
 
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
@@ -81,7 +81,7 @@ def _common(height: int) -> dict[str, Any]:
     return {
         "style": _pygal().style.Style(
             label_font_size=LETTERS, major_label_font_size=LETTERS
-        ),  # it leaves room for such letters
+        ),  # pygal leaves room for letters of this size
         "width": WIDTH,
         "height": height,
         "margin": 10,
@@ -93,7 +93,7 @@ def _common(height: int) -> dict[str, Any]:
 
 
 def _plain(chart: Any, label: str) -> etree._Element:
-    """The drawing alone: what pygal's own script would show becomes titles, which browsers show by themselves."""
+    """The drawing without pygal's script: the texts that it would show become titles, which browsers show."""
     svg = etree.fromstring(chart.render(), etree.XMLParser(remove_comments=True, resolve_entities=False))
     del svg.attrib["id"]
     svg.set("class", "chart")
@@ -104,10 +104,10 @@ def _plain(chart: Any, label: str) -> etree._Element:
     for titled in list(svg.iter(f"{SVG}title")):
         _drop(titled)
     for mark in list(_marks(svg)):
-        said = [mark.findtext(f"{SVG}desc[@class='{part}']") for part in ("x_label", "value")]
-        for told in mark.findall(f"{SVG}desc"):
-            mark.remove(told)
-        etree.SubElement(mark, f"{SVG}title").text = ": ".join(text for text in said if text)
+        texts = [mark.findtext(f"{SVG}desc[@class='{part}']") for part in ("x_label", "value")]
+        for description in mark.findall(f"{SVG}desc"):
+            mark.remove(description)
+        etree.SubElement(mark, f"{SVG}title").text = ": ".join(text for text in texts if text)
     return svg
 
 

@@ -1,4 +1,4 @@
-"""Hosts that block us or ask us to slow down: what the store remembers of them, told with what it costs in links."""
+"""Hosts that block us or ask us to slow down, by host memory and orders, with the links that this concerns."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from linkcrawl.politeness.robots.cache import entry_from_row
 from linkcrawl.reports.model import HostTrouble
 from linkcrawl.stores.contract import Store, SummaryPart
 
-#: Reasons of records that say: the host turned us away, not that the link is bad.
+#: Reasons of records by which the host turned us away, which says nothing of the link.
 REFUSED = frozenset({"host_blocked", "rate_limited", "bot_challenge", "robots_unreachable"})
 
 
 def troubles(store: Store, parts: Iterable[SummaryPart], now: float, floor: float) -> tuple[HostTrouble, ...]:
-    """Blocked hosts first, then those that want silence, then by the links that were turned away. A gate that several
-    hosts share is remembered under a name of its own and has no links to its name."""
+    """Hosts in trouble: blocked ones first, then silenced ones, then by the links that were turned away. `floor`:
+    DOWNLOAD_DELAY in seconds. A gate that several hosts share has host memory of its own, and no links."""
     by_name = {part.name or "": part for part in parts}
     orders = store.orders()
     found = {}
@@ -41,7 +41,7 @@ def _weight(trouble: HostTrouble) -> tuple[bool, bool, int, float, str]:
 def _trouble(
     host: str, part: SummaryPart | None, memory: HostMemory, order: Order | None, now: float, floor: float
 ) -> HostTrouble | None:
-    """None where the host gives no trouble."""
+    """The host's trouble; None where it has none."""
     pace = pace_from_row(memory.pace)
     blocked_since = None if order is not None and order.reopens(pace.blocked_since) else pace.blocked_since
     refusals = Counter[str]()
@@ -59,15 +59,15 @@ def _trouble(
         back_off=pace.back_off,
         crawl_delay=_crawl_delay(memory, now, floor),
     )
-    said = (trouble.blocked_since, trouble.ordered, trouble.silent_until, trouble.crawl_delay)
-    return trouble if trouble.refused or trouble.back_off or any(fact is not None for fact in said) else None
+    facts = (trouble.blocked_since, trouble.ordered, trouble.silent_until, trouble.crawl_delay)
+    return trouble if trouble.refused or trouble.back_off or any(fact is not None for fact in facts) else None
 
 
 def _crawl_delay(memory: HostMemory, now: float, floor: float) -> float | None:
-    """The largest pause that the robots.txt files of a host ask for now, where we would not make it anyway."""
-    asked = [floor]
+    """The largest delay, in seconds, that a host's robots.txt files ask for now, where it is more than `floor`."""
+    delays = [floor]
     for row in memory.robots.values():
         robots = entry_from_row(row).in_force(now)
         if robots is not None:
-            asked += [seconds for seconds in (robots.crawl_delay, robots.request_delay(now)) if seconds is not None]
-    return max(asked) if max(asked) > floor else None
+            delays += [seconds for seconds in (robots.crawl_delay, robots.request_delay(now)) if seconds is not None]
+    return max(delays) if max(delays) > floor else None

@@ -1,4 +1,4 @@
-"""HTML as elements, so that whatever strangers wrote stays text: nothing here ever joins strings to markup."""
+"""HTML as elements. Strangers' text stays text, because no markup is ever made by joining strings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lxml import etree
 Element = etree._Element
 Child = Element | str | None
 
-#: Longest text of a stranger that is shown.
+#: Characters of the longest text of a stranger that is shown.
 LONGEST = 300
-#: Stands for a number that isn't known.
+#: Shown for an unknown number.
 UNKNOWN = "\u2013"
-# What XML, and so an lxml element, can't hold; and what would not be seen.
+# characters that XML, and so an lxml element, can't hold, and invisible ones
 _UNSHOWN = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def h(tag: str, *children: Child, **attributes: str | None) -> Element:
-    """An element with children (texts or elements; None is left out). `class_` is `class`, `data_x` is `data-x`."""
+    """An element with children: texts, elements, or None for no child. `class_` is `class`, `data_x` is `data-x`."""
     element = etree.Element(tag)
     for name, value in attributes.items():
         if value is not None:
@@ -41,17 +41,17 @@ def _add_text(element: Element, text: str) -> None:
 
 
 def clean(text: str) -> str:
-    """The text with U+FFFD for what can't stand in a page."""
+    """The text with U+FFFD for characters that a page can't hold."""
     return _UNSHOWN.sub("\ufffd", text)
 
 
 def stranger(text: str) -> Element:
-    """A text that we did not write: cut where it is long, and unable to turn the direction of what stands round it."""
+    """A stranger's text, cut where it is long, and isolated: it can't turn the direction of the text around it."""
     return h("bdi", text if len(text) <= LONGEST else text[:LONGEST] + "…")
 
 
 def link(url: str) -> Element:
-    """A URL that leads there if it is one of the web; any other (`javascript:`) is text only."""
+    """A link to an http or https URL; any other URL (`javascript:`) as text only."""
     if not re.match(r"https?://", url, re.IGNORECASE):
         return stranger(url)
     return h("a", stranger(url), href=url, rel="noopener noreferrer nofollow")
@@ -59,7 +59,7 @@ def link(url: str) -> Element:
 
 @frozen
 class Cell:
-    """A table's cell: what it shows, what it is sorted by where that isn't the text, and the command behind it."""
+    """A table's cell. `value`: to sort by, where it isn't the text. `command`: yields the rows behind a number."""
 
     shown: Child
     value: float | str | None = None
@@ -67,19 +67,19 @@ class Cell:
 
 
 def number(count: float | None, command: str | None = None, *, digits: int = 0, unit: str = "") -> Cell:
-    """A number; an unknown one is a dash and is sorted last. Nothing is behind a zero."""
+    """A number; an unknown one is a dash and sorts last. A zero has no command."""
     if count is None:
         return Cell(UNKNOWN, -1)
     return Cell(f"{count:,.{digits}f}{unit}", round(count, digits), command if count else None)
 
 
 def ratio(share: float | None, command: str | None = None) -> Cell:
-    """A share as per cent."""
+    """A share (0 to 1) in per cent."""
     return number(None if share is None else share * 100, command, digits=1, unit=" %")
 
 
 def shown(cell: Cell) -> Child:
-    """What a cell shows; with a command behind it, as a button that tells it."""
+    """The content of a cell; with a command, as a button that shows the command."""
     if cell.command is None:
         return cell.shown
     return h("button", cell.shown, type="button", class_="n", data_command=cell.command)
@@ -87,7 +87,7 @@ def shown(cell: Cell) -> Child:
 
 @frozen(kw_only=True)
 class Column:
-    """A table's column: its title, a longer word on it, and whether it holds numbers."""
+    """A table's column. `hint`: an explanation of its title. `numeric`: it holds numbers."""
 
     title: str
     hint: str | None = None
@@ -100,7 +100,7 @@ def text_column(title: str, hint: str | None = None) -> Column:
 
 
 def table(label: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], id_: str | None = None) -> Element:
-    """A table that can be sorted by a click on a column's title; its first column names the row."""
+    """A table that a click on a column's title sorts. Its first column names the row."""
     head = [
         h(
             "th",

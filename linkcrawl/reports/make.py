@@ -1,4 +1,4 @@
-"""Makes the report of a store: sums of the store's aggregates, and what of them is worth a person's time."""
+"""Makes the report of a store from its aggregates."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from linkcrawl.reports.model import Excluded, MonthRatio, Move, OutcomeTable, Re
 from linkcrawl.status.refusals import walls_by_host, walls_by_product
 from linkcrawl.stores.contract import Month, Query, Store, Summary, SummaryPart, Tally, Totals
 
-#: Statuses that say that the resource has a new URL for good (RFC 9110, 15.4.2 and 15.4.9).
+#: Statuses of permanent redirects (RFC 9110, 15.4.2 and 15.4.9).
 PERMANENT = frozenset({301, 308})
-#: A persistent identifier stays what should be cited, wherever its resolver leads today.
+#: Hosts of persistent identifiers, which should be cited whatever they redirect to.
 RESOLVERS = frozenset(
     {"hdl.handle.net", "doi.org", "dx.doi.org", "n2t.net", "nbn-resolving.org", "purl.org", "w3id.org"}
 )
-#: OutcomeTable other than those of a category as a whole that mean: nothing was asked.
+#: Reasons, and below whole categories, of links that were not requested.
 NOT_ASKED = frozenset({"skipped_by_policy", "host_blocked"})
 NOT_ASKED_CATEGORIES = frozenset({Category.BLOCKED_BY_ROBOTS, Category.INVALID})
-#: Hosts that are named for each reason of exclusion.
+#: Hosts that are named for each reason of links that were not requested.
 NAMED = 5
 
 
 def make_report(store: Store, now: float, floor: float, top: int = 100) -> Report:
-    """The report of a store. `floor`: DOWNLOAD_DELAY in seconds, which a Crawl-delay is measured by; `top` bounds every
-    list of links and hosts, not those of collections and providers."""
+    """The report of a store at a time (Unix seconds). `floor`: DOWNLOAD_DELAY in seconds; only larger Crawl-delays are
+    reported. `top`: length of every list of links and hosts; all collections and providers are reported."""
     summary = store.summary(now, top)
     moves = _Moves()
     redirected = iter(store.records(Query(category=Category.OK, redirected=True)))
@@ -57,7 +57,7 @@ def make_report(store: Store, now: float, floor: float, top: int = 100) -> Repor
 
 
 def balanced(books: Totals, overall: SummaryPart) -> bool:
-    """Whether everything adds up: links = checked + never checked = due + later, and checked = the sum of outcomes."""
+    """True where links = checked + never checked = due + later, and checked is the sum of all outcomes."""
     return (
         books.links == books.checked + books.never_checked == books.due + books.later == overall.links
         and books.checked == overall.checked == sum(tally.count for tally in overall.tallies)
@@ -114,8 +114,8 @@ def _month(month: Month) -> MonthRatio:
 
 
 def _collections(store: Store, records: Sequence[Record]) -> Iterator[tuple[Record, set[str | None]]]:
-    """Each record with the collections that its link is in by now, as sections count it: None stands for a mention
-    without one. The record itself has those of the time when it was made."""
+    """Each record with the collections of its link now (the record has those of its check), as sections count them:
+    None for a mention without a collection."""
     mentions = store.proxies([record.link_id for record in records])
     return ((record, {proxy.collection for proxy in mentions[record.link_id]}) for record in records)
 
@@ -151,9 +151,9 @@ def _excluded(summary: Summary) -> tuple[Excluded, ...]:
 
 
 def lasting_target(record: Record) -> str | None:
-    """The URL that a link which ends well should be updated to: where the permanent redirects at the head of its
-    deciding chain lead, None where there are none. What they lead to is not Ok by itself if it depends on more than
-    its URL; so a chain that comes back to the link (for a cookie's sake) is no move."""
+    """The URL that an Ok link should be updated to: the target of the permanent redirects at the start of its deciding
+    chain; None where there are none. A chain that comes back to the link (to set a cookie) is no move: its target may
+    need more than its URL."""
     chain = record.hops[-record.redirects - 1 :]
     target = record.url
     for hop, after in pairwise(chain):
@@ -168,7 +168,7 @@ def _worth_updating(record: Record) -> bool:
 
 
 class _Moves:
-    """Permanent redirects, gathered by where they lead from and to."""
+    """Permanent redirects, grouped by the sites that they lead from and to."""
 
     def __init__(self) -> None:
         self.links = 0
@@ -177,7 +177,7 @@ class _Moves:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, record: Record, collections: set[str | None]) -> None:
-        """Take the record of a link that is worth updating."""
+        """Add the record of a link that is worth updating."""
         target = lasting_target(record) or record.url
         key = _site(record.url), _site(target)
         self.links += 1
@@ -196,6 +196,6 @@ class _Moves:
 
 
 def _site(url: str) -> str:
-    """Scheme and host, as they should be told."""
+    """Scheme and host."""
     target = urls.read(url)
     return f"{target.scheme}://{target.host}" if isinstance(target, urls.Target) else ""

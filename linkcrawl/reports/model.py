@@ -1,5 +1,5 @@
 """The report as data. `Report.row()` is its JSON, which docs/reports.md describes. Times are Unix seconds here and ISO
-8601 in JSON; durations are milliseconds where a name says so, else seconds; lists have what matters most first.
+8601 in JSON; durations are milliseconds where a name says so, else seconds; lists have the most important first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _moment() -> Any:
 
 @frozen(kw_only=True)
 class OutcomeTable:
-    """Links whose latest check ended alike, and how long those took that have a time: milliseconds."""
+    """Links whose latest check had the same outcome, and the milliseconds of those that have a duration."""
 
     category: Category
     status: int | None = None
@@ -84,7 +84,7 @@ class Move:
 
 @frozen(kw_only=True)
 class Excluded:
-    """Links that were not asked, and why; on how many hosts, and which (those with most such links first)."""
+    """Links that were not requested for one reason. `hosts`: some of the `host_count` hosts, most links first."""
 
     category: Category
     reason: str
@@ -98,9 +98,9 @@ class HostTrouble:
     """A host that blocks us or asks us to slow down.
 
     `blocked_since`: the ban circuit has opened. `ordered`: a person's block, in his words. `silent_until`: the server
-    wants to be left alone. `back_off`: seconds that its refusals have made of our delay. `crawl_delay`: seconds that
-    its robots.txt asks for, where these are more than the floor. `refused`: links that it turned away as asked too
-    often, as a robot, or by hiding its robots.txt; `reasons` of these, most first.
+    asks for silence until then. `back_off`: seconds of our delay because of refusals. `crawl_delay`: seconds that its
+    robots.txt asks for, where they are more than the floor. `refused`: links that it turned away as asked too often, as
+    a robot, or by an unreachable robots.txt; `reasons`: of these, most first.
     """
 
     host: str
@@ -117,7 +117,7 @@ class HostTrouble:
 
 @frozen(kw_only=True)
 class MonthRatio:
-    """How links stood at the end of a month (UTC; of the last, when the report was made)."""
+    """The links at the end of a month (UTC), or of the current month at the time of the report."""
 
     month: str
     checked: int
@@ -127,7 +127,7 @@ class MonthRatio:
 
 @frozen(kw_only=True)
 class Report:
-    """Everything that is reported of a store. `crawler`: who made it. `balanced`: whether the books' sums agree."""
+    """The report of a store. `crawler`: program and version. `balanced`: the sums of the books agree."""
 
     made_at: float = _moment()
     crawler: str
@@ -146,10 +146,10 @@ class Report:
 
     def row(self) -> dict[str, Any]:
         """The report, ready for JSON."""
-        return asdict(self, value_serializer=_told)
+        return asdict(self, value_serializer=_json_value)
 
 
-def _told(owner: Any, attribute: Attribute[Any], value: Any) -> Any:
+def _json_value(owner: Any, attribute: Attribute[Any], value: Any) -> Any:
     if attribute is not None and attribute.metadata.get("moment") and value is not None:
         return iso(value)
     return str(value) if isinstance(value, Category) else value

@@ -1,5 +1,5 @@
-"""The report as one HTML page that needs nothing else: no network, no other file, and without a script only loses its
-sorting, its theme switch and the commands behind its numbers."""
+"""The report as one self-contained HTML page: no network, no other file. Without scripts it lacks only sorting, the
+theme switch and the commands behind numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkcrawl.reports import charts, commands, rows, tables
 from linkcrawl.reports.html import UNKNOWN, Cell, Element, h, number, ratio, shown
 from linkcrawl.reports.model import Report, Section
 
-#: Rows of a table of collections or providers, and of sections that get a status table of their own; JSON has all.
+#: Rows of a table of collections or providers, and sections that get a status table. JSON has all.
 ROWS, DETAILED = 200, 60
 
 
@@ -40,7 +40,7 @@ def page(report: Report) -> bytes:
 
 
 def _raw(tag: str, ours: str) -> Element:
-    """A style or script of ours, which the serialiser leaves as it is."""
+    """A style or script of ours, which is not escaped."""
     element = etree.Element(tag)
     element.text = ours
     return element
@@ -100,7 +100,7 @@ def _overview(report: Report) -> Element:
     whole = report.overall
     all_of = commands.export()
     valid = UNKNOWN if whole.valid_ratio is None else f"{whole.valid_ratio * 100:.1f} %"
-    said = h("p", h("strong", valid), " of ", shown(number(whole.checked, all_of)), " checked links are valid")
+    sentence = h("p", h("strong", valid), " of ", shown(number(whole.checked, all_of)), " checked links are valid")
     figures = [
         ("links", number(whole.links)),
         ("resource proxies", rows.mentions(whole, commands.export(rows="proxy"))),
@@ -114,7 +114,7 @@ def _overview(report: Report) -> Element:
     pairs = [h("div", h("dt", name), h("dd", shown(cell))) for name, cell in figures]
     return h(
         "section",
-        h("div", said, class_="headline"),
+        h("div", sentence, class_="headline"),
         _bar(whole),
         tables.categories(whole),
         h("dl", *pairs, class_="figures"),
@@ -123,7 +123,7 @@ def _overview(report: Report) -> Element:
 
 
 def _bar(section: Section) -> Element:
-    """All checked links as one line, each category its part."""
+    """All checked links as one bar, with a part for each category."""
     parts = [
         h("span", class_=f"of {line.category.lower()}", style=f"flex-grow: {line.links}", title=f"{line.category}")
         for line in section.categories
@@ -165,8 +165,10 @@ def _charts(report: Report) -> Iterator[Element]:
 
 def _statuses(report: Report) -> Element:
     section = _part("Status codes", tables.statuses(report.overall, rows.of_everything))
-    by_collection = [_status_of(one, rows.of_collection(one, report)) for one in _detailed(report.collections)]
-    by_provider = [_status_of(one, rows.of_provider(one)) for one in _detailed(report.providers)]
+    by_collection = [
+        _status_of(section, rows.of_collection(section, report)) for section in _detailed(report.collections)
+    ]
+    by_provider = [_status_of(part, rows.of_provider(part)) for part in _detailed(report.providers)]
     for title, of_each in (("collection", by_collection), ("provider", by_provider)):
         if of_each:
             section.append(h("details", h("summary", f"By {title}, the largest {len(of_each)}"), *of_each))
@@ -174,11 +176,11 @@ def _statuses(report: Report) -> Element:
 
 
 def _detailed(sections: Sequence[Section]) -> list[Section]:
-    return [one for one in sections if one.name is not None and one.checked][:DETAILED]
+    return [section for section in sections if section.name is not None and section.checked][:DETAILED]
 
 
 def _status_of(section: Section, rows_of: rows.Rows) -> Element:
-    """A status table to be opened."""
+    """A status table that can be unfolded."""
     known = h(
         "summary",
         tables.named(section),

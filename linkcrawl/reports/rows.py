@@ -1,4 +1,4 @@
-"""The numbers of a section that have rows: each with the command that yields as many, where there is one."""
+"""The numbers of a section, each with the command that yields its rows, where there is one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkcrawl.reports import commands
 from linkcrawl.reports.html import Cell, number
 from linkcrawl.reports.model import Report, Section
 
-#: The command for a section's links, or for those of a category; None where there is no command for it.
+#: The command for a section's links of a category (None: of all); None where there is no command.
 Rows = Callable[[Category | None], str | None]
 
 
@@ -45,5 +45,5 @@ def overdue(section: Section, rows: Rows, now: float) -> Cell:
 
 
 def mentions(section: Section, command: str | None) -> Cell:
-    """Resource proxies. Those of links that were never checked have no row: then there is no command for all."""
+    """Resource proxies. Links that were never checked have no rows: while there are any, there is no command."""
     return number(section.proxies, None if section.never_checked else command)

@@ -1,4 +1,4 @@
-"""The tables of the page: what stands in each column, and the command behind each number."""
+"""The tables of the page: their columns, and the command behind each number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkcrawl.reports.html import Cell, Column, Element, h, link, number, ratio
 from linkcrawl.reports.model import HostTrouble, OutcomeTable, Report, Section
 from linkcrawl.reports.rows import Rows, broken, mentions, of_collection, of_provider, overdue
 
-#: Short names of the categories, where many stand beside each other.
+#: Short names of the categories, for tables with a column for each.
 SHORT = {
     Category.OK: "Ok",
     Category.BROKEN: "Broken",
@@ -24,19 +24,19 @@ SHORT = {
 
 
 def named(section: Section) -> Element:
-    """What a section is called."""
+    """The name of a section."""
     return h("em", "not given") if section.name is None else stranger(section.name)
 
 
 def swatch(category: Category) -> Element:
-    """A category's name with its colour. Where there is little room it is broken at its underscores."""
+    """A category's name with its colour; it may wrap after underscores."""
     first, *words = re.findall("[^_]+_?", category)
     name = h("span", first, *(part for word in words for part in (h("wbr"), word)))
     return h("span", h("span", class_=f"swatch {category.lower()}"), name, class_="category")
 
 
 def categories(section: Section) -> Element:
-    """The six categories of everything."""
+    """The six categories of all links."""
     columns = [text_column("category"), *(Column(title=title) for title in ("links", "share", "mean ms", "max ms"))]
     rows = [
         [
@@ -52,14 +52,14 @@ def categories(section: Section) -> Element:
 
 
 def collections(report: Report, most: int) -> Element | None:
-    """One row for each collection. A link in several collections counts in each."""
+    """A row for each collection. A link in several collections counts in each."""
     columns = _section_columns("collection", moved=True)
     rows = [_collection(section, report) for section in report.collections[:most]]
     return table("Collections", columns, rows, "collections") if rows else None
 
 
 def providers(report: Report, most: int) -> Element | None:
-    """One row for each provider."""
+    """A row for each provider."""
     columns = _section_columns("provider", moved=False)
     rows = [_provider(section, report) for section in report.providers[:most]]
     return table("Providers", columns, rows, "providers") if rows else None
@@ -87,7 +87,7 @@ def _collection(section: Section, report: Report) -> list[Cell]:
     rows = of_collection(section, report)
     every = rows(None)
     return [
-        *_standing(section, rows, every and f"{every} --rows proxy", report.made_at),
+        *_counts(section, rows, every and f"{every} --rows proxy", report.made_at),
         number(section.mismatches, every and commands.with_mismatch(every)),
         number(section.moved),
         *_times(section),
@@ -97,13 +97,13 @@ def _collection(section: Section, report: Report) -> list[Cell]:
 def _provider(section: Section, report: Report) -> list[Cell]:
     named = section.name and commands.of_provider(section.name, mentions=True)
     return [
-        *_standing(section, of_provider(section), named or None, report.made_at),
+        *_counts(section, of_provider(section), named or None, report.made_at),
         number(section.mismatches),
         *_times(section),
     ]
 
 
-def _standing(section: Section, rows: Rows, mentioned: str | None, now: float) -> list[Cell]:
+def _counts(section: Section, rows: Rows, mentioned: str | None, now: float) -> list[Cell]:
     return [
         Cell(named(section), section.name or ""),
         ratio(section.valid_ratio),
@@ -151,7 +151,7 @@ def _status(line: OutcomeTable, section: Section, every: str | None) -> list[Cel
 
 
 def hosts(report: Report) -> Element | None:
-    """Hosts in trouble, and what it is."""
+    """Hosts in trouble, and their troubles."""
     columns = [
         text_column("host"),
         text_column("what happened"),
@@ -173,21 +173,23 @@ def hosts(report: Report) -> Element | None:
 
 
 def _troubles(trouble: HostTrouble) -> list[str]:
-    said = []
+    texts = []
     if trouble.ordered is not None:
-        said.append(f"blocked by an operator: {trouble.ordered[:200]}" if trouble.ordered else "blocked by an operator")
+        texts.append(
+            f"blocked by an operator: {trouble.ordered[:200]}" if trouble.ordered else "blocked by an operator"
+        )
     if trouble.blocked_since is not None:
         since = _minute(trouble.blocked_since)
-        said.append(f"has turned us away since {since}: blocked until a person unblocks it, or its probation")
+        texts.append(f"has turned us away since {since}: blocked until a person unblocks it, or its probation")
     if trouble.silent_until is not None:
-        said.append(f"wants to be left alone until {_minute(trouble.silent_until)}")
+        texts.append(f"wants to be left alone until {_minute(trouble.silent_until)}")
     if trouble.crawl_delay is not None:
-        said.append(f"its robots.txt asks for {trouble.crawl_delay:,.3g} s between requests")
+        texts.append(f"its robots.txt asks for {trouble.crawl_delay:,.3g} s between requests")
     if trouble.back_off:
-        said.append(f"backed off to {trouble.back_off:,.3g} s after refusals or time-outs")
+        texts.append(f"backed off to {trouble.back_off:,.3g} s after refusals or time-outs")
     if trouble.reasons:
-        said.append("turned links away: " + ", ".join(trouble.reasons))
-    return said
+        texts.append("turned links away: " + ", ".join(trouble.reasons))
+    return texts
 
 
 def _minute(moment: float) -> str:
@@ -228,7 +230,7 @@ def excluded(report: Report) -> Element | None:
 
 
 def moves(report: Report) -> Element | None:
-    """Permanent redirects by site."""
+    """Permanent redirects, by site."""
     columns = [*map(text_column, ("from", "to")), Column(title="links"), *map(text_column, ("for example", "now at"))]
     rows: list[Sequence[Cell]] = [
         [
@@ -259,7 +261,7 @@ def mismatches(report: Report) -> Element | None:
 
 
 def slowest(report: Report) -> Element | None:
-    """Links that took longest."""
+    """The slowest links."""
     columns = [
         text_column("link"),
         Column(title="ms"),

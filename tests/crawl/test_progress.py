@@ -40,7 +40,7 @@ def test_a_log_gets_a_last_line_and_a_line_for_each_outcome(crawler: Crawler) ->
 
 def test_a_log_gets_a_line_now_and_then(crawler: Crawler) -> None:
     """The minute is made shorter; all else is the command's own."""
-    shorter = "from linkcrawl.extensions import progress; progress.LOGGED = 0.2; "
+    shorter = "from linkcrawl.extensions import progress; progress.LOG_SECONDS = 0.2; "
     scrapy = "import sys; from scrapy.cmdline import execute; execute(sys.argv)"
     with running_site(crawler.folder, hosts=1) as site:
         seeds = crawler.seeds([site.url(healthy(0), f"/{page}") for page in range(8)])
