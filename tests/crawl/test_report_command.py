@@ -57,7 +57,10 @@ def test_a_page_a_json_file_and_a_stream(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-o", "report.pdf"], "--format: not given, and 'report.pdf' has no suffix that names one; .html, .htm, .json would work"),
+        (
+            ["-o", "report.pdf"],
+            "--format: not given, and 'report.pdf' has no suffix that names one; .html, .htm, .json would work",
+        ),
         (["-o", "-"], "--format: not given"),
         (["-o", "no/such/folder.json"], "-o no/such/folder.json"),
         (["-o", "a.json", "b.json"], "'b.json' is not an option"),
