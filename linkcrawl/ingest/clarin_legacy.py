@@ -20,7 +20,6 @@ from pymongo.errors import PyMongoError
 
 from linkcrawl.check.conclude import recorded
 from linkcrawl.check.fields import bare_mime
-from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, plan
 from linkcrawl.check.rejudge import reason_of_status
