@@ -112,8 +112,8 @@ def _kept(type: FieldType, *, null: bool = False, since: int = 1) -> dict[str, A
     def serializer(value: Any) -> Any:
         return None if value is None else export(value)
 
-    plain = export is _as_is
-    return {"type": type, "null": null, "since": since, "serializer": _as_is if plain else serializer}
+    needs_none = null and export is not _as_is
+    return {"type": type, "null": null, "since": since, "serializer": serializer if needs_none else export}
 
 
 @frozen(kw_only=True)
@@ -132,7 +132,7 @@ class Hop:
 
     def row(self) -> dict[str, Any]:
         """The hop under its contract names, ready for JSON."""
-        return {name: serializer(getattr(self, name)) for name, serializer in _EXPORTED_OF_HOP}
+        return _row(self, _EXPORTED_OF_HOP)
 
 
 @frozen(kw_only=True)
@@ -171,7 +171,7 @@ class Record:
 
     def row(self) -> dict[str, Any]:
         """The record under its contract names, ready for JSON."""
-        return {name: serializer(getattr(self, name)) for name, serializer in _EXPORTED}
+        return _row(self, _EXPORTED)
 
 
 @frozen(kw_only=True)
@@ -198,6 +198,13 @@ def _fields_of(kind: type[Record] | type[Hop]) -> tuple[RecordField, ...]:
         for part in kind.__attrs_attrs__
         if "type" in part.metadata
     )
+
+
+def _row(value: Record | Hop, exported: list[tuple[str, Callable[[Any], Any]]]) -> dict[str, Any]:
+    return {
+        name: getattr(value, name) if serializer is _as_is else serializer(getattr(value, name))
+        for name, serializer in exported
+    }
 
 
 def _serializers(kind: type[Record] | type[Hop]) -> list[tuple[str, Callable[[Any], Any]]]:

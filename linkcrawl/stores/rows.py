@@ -91,7 +91,7 @@ def hop_document(hop: Hop) -> dict[str, Any]:
 
 def hop_of(document: Mapping[str, Any]) -> Hop:
     """The hop that `hop_document` made this of."""
-    values: dict[str, Any] = {part.name: document.get(part.name) for part in FIELDS_OF_HOP}
+    values: dict[str, Any] = {name: document.get(name) for name in _NAMES_OF_HOP}
     return Hop(**values)
 
 
@@ -102,8 +102,11 @@ def record_document(record: Record) -> dict[str, Any]:
 
 def record_of(link_id: int | str, url: str, document: Mapping[str, Any]) -> Record:
     """The record that `record_document` made this of, of this program or an older one; `collections` and `hops` are
-    lists, truth values may be 0/1."""
-    values = {name: _restored(document, name, default, restore) for name, default, restore in _RESTORED}
+    lists, truth values may be 0/1. Raises KeyError where a field is absent that every version has."""
+    values: dict[str, Any] = {}
+    for name, default, restore in _RESTORED:
+        value = document[name] if default is NOTHING else document.get(name, default)
+        values[name] = value if value is None or restore is _as_is else restore(value)
     values["reason"] = reason_of_now(values["reason"])
     return Record(link_id=link_id, url=url, **values)
 
@@ -112,15 +115,8 @@ def _document(value: Record | Hop, kept: list[tuple[str, Callable[[Any], Any]]])
     document = {}
     for name, storable in kept:
         part = getattr(value, name)
-        document[name] = None if part is None else storable(part)
+        document[name] = part if part is None or storable is _as_is else storable(part)
     return document
-
-
-def _restored(document: Mapping[str, Any], name: str, default: Any, restore: Callable[[Any], Any]) -> Any:
-    """A field's value; its default where the document is older than the field. Raises KeyError where a field is absent
-    that every version has."""
-    value = document[name] if default is NOTHING else document.get(name, default)
-    return None if value is None else restore(value)
 
 
 def _as_is(value: Any) -> Any:
@@ -138,6 +134,7 @@ _STORABLE: Mapping[FieldType, tuple[Callable[[Any], Any], Callable[[Any], Any]]]
     HOPS: (lambda hops: [hop_document(hop) for hop in hops], lambda hops: tuple(hop_of(hop) for hop in hops)),
 }
 _KEPT = [(part.name, _STORABLE[part.type][0]) for part in FIELDS_OF_RECORD if part.name != "url"]
+_NAMES_OF_HOP = tuple(part.name for part in FIELDS_OF_HOP)
 _KEPT_OF_HOP = [(part.name, _STORABLE[part.type][0]) for part in FIELDS_OF_HOP]
 _RESTORED = [(part.name, part.default, _STORABLE[part.type][1]) for part in FIELDS_OF_RECORD if part.name != "url"]
 
