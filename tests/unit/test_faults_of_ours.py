@@ -28,7 +28,7 @@ from linkcrawl.sources import databases, files, pushed, rows
 from linkcrawl.spiders import resourceproxies
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from tests.unit.frontier_kit import Clock, answer, frontier_of, request_to, session
-from tests.unit.test_desk import Office
+from tests.unit.test_robots_fetcher import Office
 
 BAD = "http://bad.example/"
 LINK = DueLink(id=1, url="http://a.example/", host="a.example")
