@@ -1,4 +1,4 @@
-"""What the parts of one crawl share: its settings, arguments, store and clock. The spider carries it.
+"""What the parts of one crawl share: its settings, arguments, store and clock. The spider has it as `session`.
 
 `Session.open` is where a crawl's configuration is judged whole: whatever is unusable raises ConfigError or StoreError
 here, before any request.
@@ -89,7 +89,8 @@ def _count(name: str, value: Any) -> int:
 
 @define(kw_only=True)
 class Session:
-    """One crawl. `clean`: whether the crawl before ended cleanly; if not, every gate waits one full delay first."""
+    """One crawl. `started_at`: Unix seconds. `clean`: True where the crawl before ended cleanly; else every gate waits
+    one full delay first."""
 
     config: Config
     arguments: Arguments
@@ -105,7 +106,7 @@ class Session:
     hosts: HostStateCache
     robots: RobotsCache
     audit: AuditLog
-    #: While the store is lost nothing is sent: what came of it could not be kept (patience.py).
+    #: While the store is lost nothing is sent, for records could not be stored (stores/retry.py).
     store_lost: bool = field(default=False, init=False)
     #: How often this worker of a cluster has lost all its leases; what began in an earlier epoch is void.
     lease_epoch: int = field(default=0, init=False)
@@ -157,11 +158,11 @@ class Session:
 
     @property
     def skew(self) -> float:
-        """By how many seconds the machine's clock is ahead of `now`, where it was set a moment ago."""
+        """Seconds by which the machine's clock is ahead of `now`, where it was set a moment ago."""
         return self.clock.skew
 
     def narrow(self) -> LinkFilter:
-        """Which links this crawl takes now."""
+        """The links that this crawl takes now."""
         return LinkFilter(
             collection=self.arguments.collection,
             host=self.arguments.host,
@@ -184,7 +185,8 @@ class Session:
         )
 
     def due_before(self) -> float:
-        """Up to when links count as due: now in a continuous crawl, else its start, so that a crawl can end."""
+        """Links that are due before this moment (Unix seconds) are checked: now in a continuous crawl; else the crawl's
+        start, so that it can end."""
         return self.now() if self.arguments.continuous else self.started_at
 
 

@@ -128,8 +128,8 @@ class Coordinator:
     async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
         """Renew the session. `load`: how many gates with work it leases."""
         sent = time.monotonic()
-        told = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
-        reply = await self._run("heartbeat", told)
+        given = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
+        reply = await self._run("heartbeat", given)
         self.deadline = sent + self._lease - MARGIN
         return HeartbeatReply(
             others=reply["others"],
@@ -171,8 +171,8 @@ class Coordinator:
     async def send(self, transfer: WaitingTransfer, home_gate: str, token: str, idempotency_key: str) -> None:
         """Pass a check on to whoever leases the gate, or will, with a ticket under the gate of its link. Idempotent by
         `idempotency_key`."""
-        told = {"gate": transfer.gate, "check": transfer.text, "home_gate": home_gate, "token": token}
-        await self._run("send", told | {"idempotency_key": idempotency_key} | self._keep)
+        given = {"gate": transfer.gate, "check": transfer.text, "home_gate": home_gate, "token": token}
+        await self._run("send", given | {"idempotency_key": idempotency_key} | self._keep)
 
     async def collect(self, gates: Sequence[str]) -> tuple[list[WaitingTransfer], dict[str, bool]]:
         """Answer notifications: the checks that wait for gates of ours, and the gates that another worker wants, each
@@ -184,8 +184,8 @@ class Coordinator:
         """Take checks out of Redis, and renew the tickets (home gate, token) of the first of them: which of these are
         ours and have a valid ticket."""
         arrived = [(transfer.gate, transfer.text) for transfer in transfers]
-        told = {"arrived": arrived, "renewed": tickets, "watched": (), "ended": ()}
-        reply = await self._run("tickets", told | self._keep)
+        given = {"arrived": arrived, "renewed": tickets, "watched": (), "ended": ()}
+        reply = await self._run("tickets", given | self._keep)
         return [ours and valid for ours, valid in zip(reply["arrived"], reply["renewed"], strict=False)]
 
     async def tickets(
@@ -197,8 +197,8 @@ class Coordinator:
     ) -> tuple[list[bool], list[bool]]:
         """Renew and end tickets (home gate, token) of foreign checks, and ask after those of remote checks. Returns
         which of the renewed and of the watched are valid."""
-        told = {"arrived": (), "renewed": renewed, "watched": watched, "ended": ended}
-        reply = await self._run("tickets", told | self._keep)
+        given = {"arrived": (), "renewed": renewed, "watched": watched, "ended": ended}
+        reply = await self._run("tickets", given | self._keep)
         return list(reply["renewed"]), list(reply["watched"])
 
     async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
@@ -210,8 +210,8 @@ class Coordinator:
 
     async def settle_permit(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
         """Report a permit as used, or return it. `at`: as it was asked for."""
-        told = {"limits": [limit.redis_row() for limit in limits], "permit": permit, "used": used}
-        await self._run("settle_permit", told | {"windows": redis_windows(at)})
+        given = {"limits": [limit.redis_row() for limit in limits], "permit": permit, "used": used}
+        await self._run("settle_permit", given | {"windows": redis_windows(at)})
 
     async def report_in_flight(self, links: Mapping[str, str]) -> None:
         """Report the link in flight at each gate."""

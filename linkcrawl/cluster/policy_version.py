@@ -1,4 +1,4 @@
-"""Whether all workers keep the same policies: until they do no gate changes hands, for by one file hosts may share a
+"""Compares the policies of all workers. While they differ no gate changes hands, for by one file hosts may share a
 gate that by another are apart."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The time that the workers of a cluster share: that of Redis, so that none of their own clocks matters."""
+"""The time that the workers of a cluster share: Redis' own, so that their clocks don't matter."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 #: Ends of requests of which nobody outside has seen anything.
 NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
 
-#: Seconds after a ban was noticed until the records since the turn are taken back: by then they are stored.
+#: Seconds after a ban was noticed until the records since its beginning are withdrawn: by then they are stored.
 SETTLED = 1.0
 
 
@@ -66,7 +66,7 @@ class CompletionHandler:
         self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
 
     def on_completed(self, request: Request) -> None:
-        """The request has ended, in whatever way: its gate opens after its delay. Called twice, it does nothing."""
+        """The request has ended, in whatever way: its gate opens after its delay. Idempotent."""
         gate, moved = self._in_flight.pop(request)
         if gate is None:
             return
@@ -113,7 +113,8 @@ class CompletionHandler:
         return ended.wake
 
     def note_moved(self, gate: Gate[Any], request: Request) -> float:
-        """The request's host has come to this gate while it was in flight: the gate has to wait as well."""
+        """Take note of a request whose host has come to this gate while it was in flight. Returns when the gate
+        opens."""
         if self._outage.down_since is not None:
             return self._unlearned(gate)
         context = context_of(request)
@@ -121,7 +122,7 @@ class CompletionHandler:
         return self._keeper.completed(gate, context.target.host, context.outcome, self._cost(request)).wake
 
     async def close(self) -> None:
-        """Do at once what was to be done soon: by now everything is stored."""
+        """Withdraw at once what was to be withdrawn soon: by now everything is stored. Raises StoreLost."""
         self._outage.close()
         for gate in list(self._withdrawals):
             task = self._withdrawals[gate][0]
@@ -143,7 +144,7 @@ class CompletionHandler:
         return applied.cost(request.url)
 
     def audit(self, gate: Gate[Any], request: Request) -> None:
-        """Write the audit's line for a request that left, whatever came of it."""
+        """Write the audit's line for a request, unless it never left."""
         context = context_of(request)
         outcome = context.outcome
         assert outcome is not None

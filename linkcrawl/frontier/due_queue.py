@@ -1,4 +1,4 @@
-"""The local queue: due links out of the store, a few per host at a time, so that memory grows with hosts only."""
+"""Due links out of the store, a few per host at a time, so that memory grows with hosts only."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ HOSTS_A_CALL = 200
 
 @define(eq=False)
 class HostQueue:
-    """A host's due links: how many are left in the store, where reading goes on, which are out, how many of these wait
-    for their first request (`ready`), how many were passed over because a rule says that it is not their time, and when
-    it is the first one's (`again_at`). `reading`: how often they were given back, and reading began anew."""
+    """A host's due links. `due`: how many are left in the store; `after`: the link after which reading goes on, None
+    for the start; `drained`: the store has none after it. `out`: links that were handed out; `ready`: how many of these
+    wait for their first request. `deferred`: links that were handed back because a rule says that it is not their time,
+    and `again_at`: when the first of them has its time (Unix seconds). `read_generation`: how often reading began
+    anew."""
 
     host: str
     due: int = 0
@@ -35,6 +37,7 @@ class HostQueue:
 
     @property
     def held(self) -> int:
+        """Links that are out."""
         return len(self.out)
 
     @property
@@ -46,9 +49,9 @@ class HostQueue:
 class DueQueue:
     """Which hosts have due links, and the next of them.
 
-    Links that were handed out stay due in the store until their record is there; `held` keeps them from being handed
-    out twice. `narrow` is asked at each look. `limit` bounds how many are handed out at all.
-    """
+    Links that were handed out stay due in the store until their record is there; until then they are held, and not
+    handed out again. `narrow` and `due_before` (Unix seconds) are asked at each reading of the store. `limit`: links
+    that are handed out at most, None for any number."""
 
     def __init__(self, narrow: Callable[[], LinkFilter], due_before: Callable[[], float], limit: int | None = None):
         self._narrow = narrow
@@ -64,15 +67,15 @@ class DueQueue:
 
     @property
     def spent(self) -> bool:
-        """Whether the limit is reached."""
+        """True once the limit is reached."""
         return self._left is not None and self._left <= 0
 
     def backlog(self, store: Store) -> list[HostBacklog]:
-        """Runs in the store's thread: what is due now."""
+        """What is due now, by host. Runs in the store's thread."""
         return store.backlog(self._due_before(), self._narrow())
 
     def refresh(self, backlog: Iterable[HostBacklog], now: float) -> list[HostQueue]:
-        """Take in what is due; the hosts that have links to fetch which they hadn't before."""
+        """Take in a backlog. Returns the hosts that have links to fetch and had none before."""
         grown, found = [], set()
         for line in backlog:
             found.add(line.host)
@@ -91,7 +94,7 @@ class DueQueue:
         return grown
 
     def fetch(self, store: Store, queues: Iterable[HostQueue]) -> list[tuple[HostQueue, list[DueLink], bool]]:
-        """Runs in the store's thread: the next links of these hosts, and whether there are no more."""
+        """The next links of these hosts, each with whether there are no more. Runs in the store's thread."""
         fetched, narrow = [], self._narrow()
         for queue in queues:
             # from the start of the order the links that are out come again: ask for so many more
@@ -101,7 +104,8 @@ class DueQueue:
         return fetched
 
     def take_in(self, queue: HostQueue, links: list[DueLink], drained: bool) -> list[DueLink]:
-        """Links fetched become held; those that are out already are left away, and those over the limit."""
+        """Hold the links fetched of a host. Returns them without those that are out already, and those over the
+        limit."""
         new = [link for link in links if link.id not in self._held]
         if self._left is not None:
             new = new[: max(0, self._left)]
@@ -115,15 +119,15 @@ class DueQueue:
         return new
 
     def took(self, link: DueLink) -> HostQueue | None:
-        """A link has its turn. Its host, where that has few more ready: a gate may be several hosts', so that each is
-        counted by itself."""
+        """A link has its turn. Returns its host where few more of its links are ready; hosts are counted one by one,
+        for a gate may be several hosts'."""
         queue = self.hosts[link.host]
         queue.ready -= 1
         return queue if queue.ready <= self.share // 2 else None
 
     def defer(self, link: DueLink, until: float = inf) -> None:
-        """Hand the link back: it stays due, and is not met again before a look after `until`, or when policies have
-        changed, or others have come due there."""
+        """Hand the link back: it stays due, and is not fetched again before the backlog is read after `until` (Unix
+        seconds), or policies have changed, or others of its host have come due."""
         self.forget(link.id)
         queue = self.hosts[link.host]
         queue.deferred += 1
@@ -132,36 +136,36 @@ class DueQueue:
             self._left += 1
 
     def defer_host(self, link: DueLink, until: float) -> None:
-        """Hand the link back, as all others of its host are to be: nothing is asked there before `until`, or before
-        orders or policies have changed."""
+        """Hand the link back, and fetch no other of its host before `until` (Unix seconds), or before orders or
+        policies have changed."""
         self.defer(link, until)
         queue = self.hosts[link.host]
         queue.drained, queue.deferred = True, sys.maxsize
 
     @property
     def again_at(self) -> float:
-        """When the first link that was passed over has its time."""
+        """When the first deferred link has its time (Unix seconds)."""
         return min((queue.again_at for queue in self.hosts.values()), default=inf)
 
     def reconsider(self) -> None:
-        """Policies have changed: what was passed over may go now."""
+        """Policies have changed: deferred links may go now."""
         for queue in self.hosts.values():
             if queue.deferred:
                 queue.again_at = -inf
 
     def forget(self, link_id: int | str) -> None:
-        """The link's record is stored (or was lost): it is not out any more."""
+        """The link's record is stored, or won't be: the link is not out any more."""
         host = self._held.pop(link_id, None)
         if host is not None:
             self.hosts[host].out.discard(link_id)
 
     def hold(self, link_id: int | str, host: str) -> None:
-        """The link is out: it is not to be handed out until it is forgotten."""
+        """The link is out: don't hand it out before `forget`."""
         self._held[link_id] = host
         self.hosts.setdefault(host, HostQueue(host, drained=True)).out.add(link_id)
 
     def give_back(self, hosts: Iterable[str], keep: Container[int | str] = ()) -> None:
-        """The hosts are another worker's to ask: their links are not out any more, but for those to keep."""
+        """The hosts are another worker's now: their links are not out any more, except those to keep."""
         for queue in (self.hosts[host] for host in hosts if host in self.hosts):
             given = [link_id for link_id in queue.out if link_id not in keep]
             for link_id in given:
@@ -172,7 +176,7 @@ class DueQueue:
             queue.after, queue.drained = None, queue.due == 0
 
     def clear(self) -> None:
-        """Forget everything; the next look begins anew."""
+        """Forget everything, until the backlog is read again."""
         self._held.clear()
         self.hosts.clear()
 

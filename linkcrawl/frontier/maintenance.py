@@ -1,4 +1,5 @@
-"""What a running crawl looks after now and then: the policy file, orders of people, new links, host memory."""
+"""What a running crawl does every few seconds: read the policy file and people's orders, look for new links, save host
+state, prune history."""
 
 from __future__ import annotations
 
@@ -21,18 +22,18 @@ from linkcrawl.text import span
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at orders and the policy file; they act within 5 seconds (the contract's).
-WATCH = 2.0
-#: Looks between two times that host memory is stored.
+#: Seconds between two ticks. Orders and policies are promised to act within 5 seconds.
+TICK = 2.0
+#: Ticks between two times that host state is saved.
 REMEMBER = 2
-#: Seconds between two thinnings of the history in a continuous crawl.
-THIN = 86400.0
+#: Seconds between two prunings of the history in a continuous crawl.
+PRUNE = 86400.0
 #: A time by which every link is due.
 EVER = 1e12
-#: Hosts whose recheck_cycles are worked out, and told of one by one.
-LARGEST, TOLD = 1000, 5
-#: A continuous crawl looks for due links after so many seconds at the earliest, and so many times what a look takes.
-LEAST_BETWEEN, LOOKS_COST = 2.0, 50.0
+#: Hosts whose recheck cycles are worked out, and logged one by one.
+LARGEST, LOGGED = 1000, 5
+#: Seconds between two readings of the backlog in a continuous crawl, and so many times what a reading takes.
+REFRESH, REFRESH_COST = 2.0, 50.0
 
 
 class MaintenanceLoop:
@@ -63,14 +64,14 @@ class MaintenanceLoop:
         self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
-        self._looked = self._next_due = float("-inf")
+        self._refreshed_at = self._next_due = float("-inf")
         self._oldest: float | None = None
-        self._thinned_at: float | None = None
+        self._pruned_at: float | None = None
 
     async def start(self) -> None:
-        """The orders that stand, before anything is handed out; then a look every few seconds."""
+        """Take the orders that stand, before anything is handed out; then tick. Raises StoreLost."""
         session = self._session
-        self._tell_of_the_future()
+        self._warn_of_the_future()
         now = session.now()
         links, latest = await session.worker.call(session.store.recall_future, now + FUTURE, now)
         if links:
@@ -84,7 +85,7 @@ class MaintenanceLoop:
         await self.warn_unmeetable_rechecks()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def _tell_of_the_future(self) -> None:
+    def _warn_of_the_future(self) -> None:
         ahead = self._session.hosts.take_ahead()
         if ahead and max(ahead.values()) > FUTURE:
             logger.warning(
@@ -95,35 +96,35 @@ class MaintenanceLoop:
             )
 
     async def warn_unmeetable_rechecks(self) -> None:
-        """Say which hosts have more links than the recheck plan leaves time for. It is asked at the start and when
-        seeds have been taken up; of hosts with the most links, for few links are no long round."""
+        """Log the hosts that have more links than the recheck plan leaves time for. Only hosts with the most links are
+        looked at, for few links are soon checked. Raises StoreLost."""
         session = self._session
         backlog = await session.worker.call(session.store.backlog, EVER)
         largest = sorted((line for line in backlog if line.host), key=lambda line: -line.due)[:LARGEST]
         links = {line.host: line.due for line in largest}
         late = [
-            each for each in recheck_cycles(links, Gatekeeper(session), session.intervals.ok) if not each.can_be_met
+            cycle for cycle in recheck_cycles(links, Gatekeeper(session), session.intervals.ok) if not cycle.can_be_met
         ]
-        for each in late[:TOLD]:
+        for cycle in late[:LOGGED]:
             logger.warning(
                 "The recheck plan can't be met at %s: %d links at %.3g s take %s a round, and are due again after %s",
-                each.gate,
-                each.links,
-                each.gap,
-                span(each.seconds),
-                span(each.interval),
+                cycle.gate,
+                cycle.links,
+                cycle.gap,
+                span(cycle.seconds),
+                span(cycle.interval),
             )
-        if len(late) > TOLD:
-            logger.warning("The recheck plan can't be met at %d more hosts", len(late) - TOLD)
+        if len(late) > LOGGED:
+            logger.warning("The recheck plan can't be met at %d more hosts", len(late) - LOGGED)
 
     def close(self) -> None:
-        """Look no more."""
+        """Tick no more."""
         if self._task is not None:
             self._task.cancel()
 
-    async def thin(self) -> None:
-        """Thin the history that is older than LINKCRAWL_HISTORY_DAYS, a stretch at a time: records go on being stored
-        in between."""
+    async def prune(self) -> None:
+        """Remove records that LINKCRAWL_HISTORY_DAYS doesn't keep, a window of time in each call of the store, so that
+        records are stored in between. Raises StoreLost."""
         session, now = self._session, self._session.now()
         days, store = session.config.history_days, session.store
         if days == 0:
@@ -133,59 +134,59 @@ class MaintenanceLoop:
         if self._oldest is None:
             return
         removed = 0
-        for since, until in prune_windows(self._oldest, days, now, self._thinned_at):
+        for since, until in prune_windows(self._oldest, days, now, self._pruned_at):
             removed += await session.worker.call(store.prune, since, until)
-        self._thinned_at = now
+        self._pruned_at = now
         if removed:
-            logger.info("History thinned: %d records removed", removed)
+            logger.info("History pruned: %d records removed", removed)
 
     async def _run(self) -> None:
         count = 0
         while True:
-            await asyncio.sleep(WATCH)
+            await asyncio.sleep(TICK)
             count += 1
             try:
                 self._check_clock()
-                self._tell_of_the_future()
+                self._warn_of_the_future()
                 self._read_policies()
                 await self._take_orders()
                 self._postponed.review()
                 if count % REMEMBER == 0:
                     await self._host_states.save()
                 if self._session.arguments.continuous:
-                    if self._session.now() - (self._thinned_at or self._session.started_at) > THIN:
-                        await self.thin()
+                    if self._session.now() - (self._pruned_at or self._session.started_at) > PRUNE:
+                        await self.prune()
                     await self._look_for_links()
-            except StoreLost as fault:  # the records pipeline tells of it
+            except StoreLost as fault:  # the records pipeline logs it
                 logger.debug("The store can't be asked: %s", fault)
             except Exception:
-                logger.exception("The watch met a fault of ours and goes on")
+                logger.exception("Maintenance met a fault of ours and goes on")
 
     def _check_clock(self) -> None:
-        """See whether the machine's clock has been set. After a suspension gates may be open whose timer isn't over: it
-        did not run meanwhile."""
+        """Follow the machine's clock where it has been set. After a suspension wake the engine: timers did not run
+        meanwhile, and gates may be open."""
         session, beat = self._session, self._session.clock.steady()
-        if beat - self._beat_at > 2 * WATCH:
+        if beat - self._beat_at > 2 * TICK:
             self._engine.wake()
         self._beat_at = beat
         jump = session.clock.check_jump()
         if jump is None:
             return
         if jump.adopted:
-            self._looked = self._next_due = float("-inf")
-            if self._thinned_at is not None:
-                self._thinned_at += jump.seconds
+            self._refreshed_at = self._next_due = float("-inf")
+            if self._pruned_at is not None:
+                self._pruned_at += jump.seconds
         self._clock_follower.follow(jump)
 
     async def _look_for_links(self) -> None:
-        """Look where another process has added links or a link has come due, and no oftener than it costs little."""
+        """Read the backlog where another process has added links or a link has come due, as often as costs little."""
         session, store = self._session, self._session.store
         now = session.now()
-        if now < self._looked + LEAST_BETWEEN + LOOKS_COST * self._feeder.refresh_seconds:
+        if now < self._refreshed_at + REFRESH + REFRESH_COST * self._feeder.refresh_seconds:
             return
         revision = await session.worker.call(store.revision)
         if revision != self._revision or now >= min(self._next_due, self._feeder.again_at):
-            self._revision, self._looked = revision, now
+            self._revision, self._refreshed_at = revision, now
             self._feeder.refresh_backlog()
             next_due = await session.worker.call(store.next_due_at, now)
             self._next_due = float("inf") if next_due is None else next_due

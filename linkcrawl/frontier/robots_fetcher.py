@@ -1,4 +1,4 @@
-"""Whether robots.txt lets a request go, and the fetching of robots.txt through the gates like any other request.
+"""Asks robots.txt about requests, and fetches robots.txt through the gates like any other request.
 
 A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
 file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
@@ -27,8 +27,8 @@ from linkcrawl.text import one_line
 
 logger = logging.getLogger(__name__)
 
-#: Lines of a robots.txt that are told of one by one.
-TOLD = 5
+#: Lines of a robots.txt that are logged one by one.
+LOGGED = 5
 #: Seconds until a robots.txt that was there before is asked for again when it can't be had, each time that it can't.
 PAUSES = (30.0, 60.0)
 
@@ -55,17 +55,12 @@ class RobotsFetcher:
         self._waiting: dict[str, list[Request]] = {}
         self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
 
-    @staticmethod
-    def is_robots(request: Request) -> bool:
-        """True for a request for a robots.txt, which robots.txt doesn't apply to."""
-        return context_of(request).robots is not None
-
     def waits_for(self, host: str) -> bool:
         """True while requests to a host wait for its robots.txt."""
         return f"http://{host}" in self._waiting or f"https://{host}" in self._waiting
 
     def clear(self) -> None:
-        """Forget all that waits."""
+        """Forget all requests that wait."""
         self._waiting.clear()
         self._failed_lately.clear()
 
@@ -74,8 +69,8 @@ class RobotsFetcher:
         return self._waiting.pop(authority, [])
 
     def check(self, request: Request, now: float) -> Request | Denial | None:
-        """The request itself where it may go; the request for robots.txt to send in its place; the denial that ends its
-        check; or None where it waits for a robots.txt that is under way."""
+        """Returns the request itself where it may go; a request for robots.txt, to be sent in its place; the denial
+        that ends its check; or None where it waits for a robots.txt that is under way."""
         context = context_of(request)
         authority = context.target.authority
         if authority in self._waiting:
@@ -140,7 +135,7 @@ class RobotsFetcher:
             return
         self._failed_lately.pop(authority, None)
         entry = session.robots.take(fetched, session.now())
-        _tell(fetched, entry, session.now())
+        _log(fetched, entry, session.now())
         owner = urls.read(authority)
         if isinstance(owner, urls.Target):
             kept = session.hosts.get(owner.host).robots
@@ -166,9 +161,9 @@ class RobotsFetcher:
         return True
 
 
-def _tell(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
-    """For the log: what is known of an authority's robots.txt; aloud where we made a choice that its owner may not
-    have had in mind."""
+def _log(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
+    """Log what is known of an authority's robots.txt; at level INFO where we made a choice that its owner may not have
+    had in mind."""
     authority, remarks = fetched.authority, []
     if fetched.standing is RobotsAvailability.UNAVAILABLE and not fetched.absent:
         remarks.append(f"{fetched.note}: taken as having none, everything is allowed")
@@ -176,8 +171,8 @@ def _tell(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
         remarks.append(entry.verdict("/", now).note or "")
     ignored = entry.robots.ignored if entry.robots is not None and entry.failing_since is None else ()
     if ignored:
-        more = f" and {len(ignored) - TOLD} more" if len(ignored) > TOLD else ""
-        remarks.append(f"ignored, as it means nothing: {one_line('; '.join(ignored[:TOLD]))}{more}")
+        more = f" and {len(ignored) - LOGGED} more" if len(ignored) > LOGGED else ""
+        remarks.append(f"ignored, as it means nothing: {one_line('; '.join(ignored[:LOGGED]))}{more}")
     for remark in remarks:
         logger.info("robots.txt of %s: %s", authority, remark)
     if not remarks:

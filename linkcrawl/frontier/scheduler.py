@@ -363,7 +363,7 @@ class Scheduler(BaseScheduler):
             await frontier.completion.close()
             await frontier.host_states.save()
             if reason == "finished":
-                await frontier.maintenance.thin()
+                await frontier.maintenance.prune()
             await session.worker.call(session.store.mark_clean)
         except StoreLost as fault:
             logger.error("The store is lost; the next crawl will wait one full delay at every host: %s", fault)

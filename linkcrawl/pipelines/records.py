@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What the stats that count checks at a wall begin with; its name and the host that showed it follow.
+#: Prefix of the stats that count checks at a wall; the wall's name and the host that showed it follow.
 WALLS = "linkcrawl/wall/"
 #: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
 #: crash, so it is kept near what a disk needs to make a transaction safe.
@@ -65,10 +65,10 @@ class RecordsPipeline:
             return item
         record = finished.record
         scheduler, epoch = self._scheduler, session_of(self._crawler).lease_epoch
-        believed = await scheduler.confirm(record)
+        confirmed = await scheduler.confirm(record)
         if epoch != session_of(self._crawler).lease_epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
-        if not believed:
+        if not confirmed:
             scheduler.forget(record.link_id)
             raise DropItem("our own network is down; the link stays due")
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -137,7 +137,7 @@ class ResourceProxies(scrapy.Spider):
             yield self.deny(request, context.denial)
             return
         outcome = context.outcome
-        if outcome is None:  # a fault of ours: told, and still a record
+        if outcome is None:  # a fault of ours: logged, and still a record
             self.logger.error("No outcome of %s", request, exc_info=failure.value if failure else None)
             now = self.session.now()
             error = f"internal error: {failure.type.__name__ if failure and failure.type else 'no outcome'}"

@@ -97,7 +97,7 @@ def test_new_documents_of_a_collection_are_taken_up(crawler: Crawler) -> None:
     assert crawler.books().links == 6
 
 
-def test_old_history_is_thinned_when_a_crawl_ends(crawler: Crawler) -> None:
+def test_old_history_is_pruned_when_a_crawl_ends(crawler: Crawler) -> None:
     with running_site(crawler.folder, hosts=1) as site:
         url = site.url(healthy(0), "/x")
         assert crawler.run("-a", f"seeds={crawler.seeds([url])}").status == 0
@@ -112,5 +112,5 @@ def test_old_history_is_thinned_when_a_crawl_ends(crawler: Crawler) -> None:
             assert link.id == record.link_id
         ended = crawler.run(settings={"LINKCRAWL_HISTORY_DAYS": "365"})
         assert ended.status == 0
-    assert "History thinned: 2 records removed" in ended.stderr
+    assert "History pruned: 2 records removed" in ended.stderr
     assert len(crawler.kept()) == 2

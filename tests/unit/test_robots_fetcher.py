@@ -50,7 +50,7 @@ class Office:
         """What is to be sent in place of a page's request: the one for robots.txt."""
         asked = self.ask(url)
         assert isinstance(asked, Request)
-        assert self.desk.is_robots(asked)
+        assert context_of(asked).robots is not None
         return asked
 
     def answer(self, request: Request, outcome: Outcome, body: str = "", *, cut: bool = False) -> None:
@@ -102,7 +102,7 @@ def test_a_redirect_goes_to_the_gate_of_its_target(office: Office) -> None:
         "b.example:8080",
         "http://b.example:8080",
     )
-    assert office.desk.is_robots(hop)
+    assert context_of(hop).robots is not None
     assert context_of(hop).body_limit == 500 * 1024
     office.answer(hop, answer(), "User-agent: *\nDisallow: /page")
     assert office.ask() == Denial(reason="robots_disallowed")
@@ -145,7 +145,7 @@ def test_it_is_read_again_when_its_time_is_over(office: Office) -> None:
     office.clock.at += 3599
     assert isinstance(office.ask(), Request)
     office.clock.at += 2
-    assert office.desk.is_robots(office.fetch())
+    assert context_of(office.fetch()).robots is not None
 
 
 def test_those_that_waited_go_by_what_came_even_if_its_time_was_short(office: Office) -> None:
