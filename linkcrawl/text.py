@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_SPANS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+from linkcrawl.units import DAY, HOUR, MINUTE
+
+_SPANS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
 
 
 def one_line(text: str) -> str:

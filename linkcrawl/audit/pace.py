@@ -9,6 +9,7 @@ from itertools import pairwise
 from attrs import frozen
 
 from linkcrawl.audit.log import AuditEntry
+from linkcrawl.units import DAY
 
 
 @frozen(kw_only=True)
@@ -29,7 +30,7 @@ def pace_at(host: str, entries: Iterable[AuditEntry]) -> HostPace | None:
     found = sorted((entry.sent, entry.ended) for entry in entries if entry.host == host)
     if not found:
         return None
-    days = Counter(int(sent // 86400) for sent, _ in found)
+    days = Counter(int(sent // DAY) for sent, _ in found)
     gaps = [after - ended for (_, ended), (after, _) in pairwise(found)]
     return HostPace(
         requests=len(found),

@@ -15,9 +15,7 @@ from linkcrawl.check.outcome import UNJUDGED, Failure
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.verdict import judge, reason_of_failure
 from linkcrawl.items import Category, LinkState
-
-HOUR = 3600.0
-DAY = 24 * HOUR
+from linkcrawl.units import DAY, HOUR
 
 #: Reasons without an answer that never make a link Broken by themselves: thirty days of a host's silence do.
 UNANSWERED = frozenset(

@@ -25,6 +25,7 @@ from redis.asyncio import Redis
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import SharedLimit, redis_windows
 from linkcrawl.redis_client import connect_async
+from linkcrawl.units import DAY
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"
@@ -33,7 +34,7 @@ MARGIN = 1.0
 #: A ticket of a transferred check expires after so many lease periods without renewal.
 KEEP_LEASES = 4
 #: Longest wait that is passed on to the next holder of a gate, in seconds: what is longer stands in the store as well.
-MAX_WAIT = 2 * 86400.0
+MAX_WAIT = 2 * DAY
 
 
 @frozen(kw_only=True)

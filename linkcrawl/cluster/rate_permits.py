@@ -21,9 +21,10 @@ from linkcrawl.frontier.ports import Task, context_of
 from linkcrawl.frontier.shared_limits import limits_of
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.limits import SharedLimit
+from linkcrawl.units import HOUR
 
 #: Seconds that a gate waits at most while Redis is asked for its task: it comes back with the answer.
-HOUR = 3600.0
+ASKING = HOUR
 #: Seconds between two tries to report a permit while Redis is away, and until a permit that has not been used is given
 #: back: nobody else may begin a check of the collection meanwhile.
 RETRY, UNUSED = 0.5, 3.0
@@ -81,7 +82,7 @@ class RatePermits:
         if permit is not None:
             self._in_use[key] = permit
             return True
-        wake, gate.wake = gate.wake, self._session.now() + HOUR
+        wake, gate.wake = gate.wake, self._session.now() + ASKING
         self._asking[gate.name] += 1
         permit, epoch = Permit(uuid4().hex, limits, self._session.now()), self._session.lease_epoch
         self._spawn(lambda: self._ask(gate, task, lane, permit, wake, epoch))

@@ -19,6 +19,7 @@ from linkcrawl.frontier.router import HostRouter
 from linkcrawl.session import FUTURE, Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span
+from linkcrawl.units import DAY
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ TICK = 2.0
 #: Ticks between two times that host state is saved.
 REMEMBER = 2
 #: Seconds between two prunings of the history in a continuous crawl.
-PRUNE = 86400.0
+PRUNE = DAY
 #: A time by which every link is due.
 EVER = 1e12
 #: Hosts whose recheck cycles are worked out, and logged one by one.

@@ -18,12 +18,13 @@ from linkcrawl.network.answer import AnswerReader, ReceivedAnswer
 from linkcrawl.network.fault import CONNECTING, HANDSHAKE, Fault, of_os_error
 from linkcrawl.network.guard import Address
 from linkcrawl.network.tls import of_tls_error
+from linkcrawl.units import DAY
 
 #: Seconds until the next address is tried beside a silent one (RFC 8305, 8: Connection Attempt Delay).
 ATTEMPT_DELAY = 0.25
 
 #: asyncio's own limit of a handshake, in seconds: so long that ours counts, which knows of standstills.
-NO_LIMIT = 86400.0
+NO_LIMIT = DAY
 
 BEFORE_HEAD = "before the answer"
 WITHIN_HEAD = "within the head of the answer"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from linkcrawl.stores.contract import Query, Store
-
-DAY = 86_400.0
+from linkcrawl.units import DAY
 
 
 def prune_windows(

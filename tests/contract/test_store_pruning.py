@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linkcrawl.stores.contract import Query, Store
-from linkcrawl.stores.history import DAY, oldest, prune_windows
+from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.stores.opening import open_store
+from linkcrawl.units import DAY
 from tests.contract.making import check, entry, history, key, link, links
 
 

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 import linkcrawl.commands
 from linkcrawl import settings
 from linkcrawl.check import verdict
-from linkcrawl.check.recheck import DAY, HOUR, Intervals
+from linkcrawl.check.recheck import Intervals
 from linkcrawl.check.walls import WALLS
 from linkcrawl.config import KNOWN
 from linkcrawl.exports import FORMATS
@@ -24,6 +24,7 @@ from linkcrawl.politeness.policy.file import RECHECK_KEYS
 from linkcrawl.politeness.policy.rules import BUILT_IN
 from linkcrawl.politeness.robots.parser import read_robots
 from linkcrawl.session import Arguments
+from linkcrawl.units import DAY, HOUR
 from tests.docs.pages import blocks, read, rows, section, word, words
 
 SETTINGS, RECORD = read("docs/reference/settings.md"), read("docs/reference/record.md")

@@ -13,9 +13,10 @@ from linkcrawl.check.conclude import conclude
 from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import Denial, Done, Next, Rules, answered, begin, denied
-from linkcrawl.check.recheck import DAY, HOUR, Intervals
+from linkcrawl.check.recheck import Intervals
 from linkcrawl.check.verdict import VERDICT_VERSION
 from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState, iso
+from linkcrawl.units import DAY, HOUR
 
 CRAWLER = "linkcrawl/0.1.0 12345678"
 NOW = START + 100

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.procedure import Finding
-from linkcrawl.check.recheck import DAY, HOUR, Intervals, Planned, plan
+from linkcrawl.check.recheck import Intervals, Planned, plan
 from linkcrawl.check.verdict import judge
 from linkcrawl.items import Category, LinkState
+from linkcrawl.units import DAY, HOUR
 
 START = 1_800_000_000.0
 STANDARD = Intervals()

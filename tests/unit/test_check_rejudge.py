@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from linkcrawl.check.conclude import conclude
 from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import DENIALS, Denial, Next, Rules, answered, begin, denied
-from linkcrawl.check.recheck import DAY, HOUR, UNANSWERED, Intervals
+from linkcrawl.check.recheck import UNANSWERED, Intervals
 from linkcrawl.check.rejudge import reason_again, rejudge
 from linkcrawl.check.verdict import VERDICT_VERSION, judge, sentence
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record
+from linkcrawl.units import DAY, HOUR
 from tests.unit.check_kit import HOST, IDP, START, answer
 from tests.unit.test_check_procedure import ANSWERS, FAILURES
 

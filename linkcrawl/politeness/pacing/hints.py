@@ -14,6 +14,7 @@ from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.statuses import REDIRECTS, SHUT_OUT, SLOW_DOWN
 from linkcrawl.check.walls import wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
+from linkcrawl.units import DAY, HOUR, MINUTE
 from linkcrawl.urls import Target, join
 
 #: Where a relative redirect is taken to lead on from: its path and query show a wall, whatever the host.
@@ -29,16 +30,16 @@ _MOST_SAID = 20
 _MAX_TIME = 100
 #: Digits of a number that means something, decimals included.
 _MAX_NUMBER = 40
-_UNITS = (86400.0, 3600.0, 60.0, 1.0)
+_UNITS = (DAY, HOUR, MINUTE, 1.0)
 #: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
 _DATE_GRAIN = 1.0
 #: A reset number above this is a Unix time, in seconds, or in a unit that makes it larger by the thousand.
 _EPOCH = 1e9
 _EPOCH_END = 1e11
 #: Seconds that a reset number may be as a wait; a larger one below _EPOCH is taken for milliseconds.
-_LONGEST_WAIT = 86400.0
+_LONGEST_WAIT = DAY
 #: Seconds until a Unix time that a quota may be reset at; one further off is nobody's quota. Months are the longest.
-_LONGEST_QUOTA = 32 * 86400.0
+_LONGEST_QUOTA = 32 * DAY
 
 # Of a structured field (RFC 9651): what a member may begin with, a parameter, an integer.
 _NAME = re.compile(r'"[^"\\]*"|[A-Za-z*][^\s"=]*')

@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from attrs import frozen
 
+from linkcrawl.units import DAY
+
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _FORM = re.compile(r"(\S+)\s+(\d\d):(\d\d)-(\d\d):(\d\d)\s+(\S+)")
@@ -111,7 +113,7 @@ def next_open(windows: Iterable[Quiet], now: float) -> float:
     """The first moment from `now` on that is in none of the windows; infinite where there is none."""
     windows = list(windows)
     moment = now
-    while moment < now + _FOREVER_DAYS * 86400:
+    while moment < now + _FOREVER_DAYS * DAY:
         ends = [end for window in windows if (end := window.until(moment)) is not None]
         if not ends:
             return moment

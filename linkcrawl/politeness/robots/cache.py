@@ -18,15 +18,16 @@ from linkcrawl.check.outcome import Failure
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.politeness.robots.parser import Robots, read_robots
+from linkcrawl.units import DAY, HOUR
 
 #: Longest life of a copy (RFC 9309, 2.4).
-MAX_TTL = 86400.0
+MAX_TTL = DAY
 #: Shortest, whatever Cache-Control says; and the first wait before an unreachable file is asked for again.
 MIN_TTL = 300.0
 #: Seconds of unreachability after which a last good copy is applied again.
-CLOSED_FOR = 12 * 3600.0
+CLOSED_FOR = 12 * HOUR
 #: Seconds of unreachability after which there is taken to be no robots.txt.
-GIVEN_UP_AFTER = 30 * 86400.0
+GIVEN_UP_AFTER = 30 * DAY
 #: Characters that all entries may hold together, at ENTRY_COST each besides their rules.
 MAX_SIZE = 64 * 1024 * 1024
 ENTRY_COST = 500
@@ -92,7 +93,7 @@ class RobotsEntry:
 
     def _exception(self, failing: float) -> str:
         held = "taken to be absent" if failing >= GIVEN_UP_AFTER else "last good copy applied"
-        return f"robots.txt unreachable for {failing / 3600:.0f} hours, {held} ({self.note})"
+        return f"robots.txt unreachable for {failing / HOUR:.0f} hours, {held} ({self.note})"
 
     def to_row(self) -> dict[str, Any]:
         """The entry, ready for JSON."""

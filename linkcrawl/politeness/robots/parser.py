@@ -19,6 +19,8 @@ from functools import cached_property
 from attrs import frozen
 from protego import Protego
 
+from linkcrawl.units import DAY
+
 #: Bytes that are read of a robots.txt (RFC 9309, 2.5 asks for 500 KiB at least); the rest is as if it weren't there.
 MAX_BYTES = 500 * 1024
 
@@ -35,7 +37,6 @@ _SHOWN = 200
 _MAX_PACE_LINES = 100
 #: Seconds a Request-rate may ask for, about 30 years: keeps its arithmetic within what a float holds.
 _LONGEST = 1e9
-_DAY = 86400
 
 _USER_AGENT = frozenset({b"user-agent", b"useragent", b"user agent"})
 _ALLOW = frozenset({b"allow"})
@@ -287,6 +288,6 @@ def _within(hours: tuple[time, time] | None, now: float) -> bool:
 def _next_within(hours: tuple[time, time], now: float) -> float:
     """`now`, or when the hours next begin. They may cross midnight; the same start and end mean all day."""
     start, end = map(_second_of_day, hours)
-    since_start = (now - start) % _DAY
-    length = (end - start) % _DAY or _DAY
-    return now if since_start < length else now + _DAY - since_start
+    since_start = (now - start) % DAY
+    length = (end - start) % DAY or DAY
+    return now if since_start < length else now + DAY - since_start

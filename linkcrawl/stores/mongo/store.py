@@ -20,9 +20,10 @@ from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, shown,
 from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
+from linkcrawl.units import HOUR
 
 #: Seconds for commands that read all records or links, instead of the URL's `socketTimeoutMS`.
-PATIENT = 3600.0
+PATIENT = HOUR
 
 
 class MongoStore:

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
 from linkcrawl.stores.layout import LAYOUT, added_fields, renamed_reasons
+from linkcrawl.units import HOUR
 
 #: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
 APPLICATION_ID = 0x6C696E6B
 #: Seconds to wait for another process (`scrapy seed` beside a crawl) to end its transaction.
 BUSY_TIMEOUT = 30.0
 #: Seconds to wait for another process to bring a large store up to date.
-MIGRATION_TIMEOUT = 3600.0
+MIGRATION_TIMEOUT = HOUR
 #: Seconds between two tries for the one lock that SQLite itself doesn't wait for, and the number of tries.
 WAL_RETRY, WAL_TRIES = 0.02, 1500
 #: KiB of pages kept in memory: the inner pages of all indexes at six million links.
