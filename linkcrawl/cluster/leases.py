@@ -350,7 +350,7 @@ class Leases:
 
     def _is_idle(self, name: str, lease: Lease) -> bool:
         gate: Gate[Task] = self._bench.gates[name]
-        if gate.place is not GateState.IDLE or name in self._pending or self._permits.is_asking(name):
+        if gate.state is not GateState.IDLE or name in self._pending or self._permits.is_asking(name):
             return False
         if self._transfers.is_sending_from(name) or self._transfers.is_arriving(name):
             return False

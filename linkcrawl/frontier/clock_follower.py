@@ -44,7 +44,7 @@ class ClockFollower:
         now = self._session.now()
         for gate in self._bench.gates.values():
             self._keeper.recompute(gate)
-            if gate.place is not GateState.IN_FLIGHT:
+            if gate.state is not GateState.IN_FLIGHT:
                 self._bench.retime(gate, max(gate.wake, now + gate.delay))
         logger.warning(
             "The machine's clock has been set by %+.0f s%s. Every host waits one full delay",

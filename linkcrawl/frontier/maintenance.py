@@ -214,7 +214,7 @@ class MaintenanceLoop:
             gate = self._bench.gates.get(name)
             if gate is not None:
                 self._keeper.recompute(gate)
-                if gate.place is not GateState.IN_FLIGHT:
+                if gate.state is not GateState.IN_FLIGHT:
                     self._bench.retime(gate, gate.wake)
                 logger.info("Order for %s: %s", name, self._keeper.wait(name, self._session.now()).why)
                 self._engine.wake()

@@ -117,7 +117,7 @@ class HostRouter:
                 self.offer(RoutedTask(task=task, lane=lane))
         for gate in self._bench.gates.values():
             self._keeper.recompute(gate)
-            if gate.place is not GateState.IN_FLIGHT:
+            if gate.state is not GateState.IN_FLIGHT:
                 self._bench.retime(gate, max(gate.wake, now + gate.delay))
         self._in_flight.follow(self.gate)
 

@@ -120,7 +120,7 @@ def test_a_link_whose_gate_closed_meanwhile_is_the_next_holders(tmp_path: Path) 
         await settled(cluster)
         (name,) = cluster.coordinator.told("acquire")
         assert cluster.coordinator.told("settle") == [(name, False)]
-        assert (len(gate), gate.place) == (0, GateState.IDLE)
+        assert (len(gate), gate.state) == (0, GateState.IDLE)
 
     run(tmp_path, act, RULES)
 

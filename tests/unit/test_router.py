@@ -145,7 +145,7 @@ def test_a_gate_that_a_host_comes_to_stays_closed_while_a_request_to_it_is_in_fl
         await floor.settled()
 
     in_loop(steps)
-    assert floor.bench.gates[hosts[1]].place is GateState.IN_FLIGHT
+    assert floor.bench.gates[hosts[1]].state is GateState.IN_FLIGHT
     gate, moved = floor.in_flight.pop(request)
     assert gate is not moved is floor.bench.gates[hosts[1]]
 
@@ -181,7 +181,7 @@ def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None
     gate = floor.bench.gates["policy g"]
     assert len(gate) == 2
     assert (gate.delay, gate.wake) == (6.0, T0 + 6.0)
-    assert taken[0].place is GateState.IN_FLIGHT
+    assert taken[0].state is GateState.IN_FLIGHT
     floor.session.policies = policies("")
     floor.placer.regroup()
     assert sum(waiting(floor).values()) == 2

@@ -236,7 +236,7 @@ def test_what_waits_for_a_permit_is_the_ownerships(opened: Callable[..., Crawl])
     assert (crawl.sent, crawl.engine.items) == ([], [])
     assert crawl.ownership.told("acquire") == [Lane.LINK]
     assert crawl.ownership.told("begin") == []
-    assert crawl.frontier.bench.gates[A].place is GateState.IDLE
+    assert crawl.frontier.bench.gates[A].state is GateState.IDLE
 
 
 def test_robots_txt_is_fetched_first_in_the_turn_of_the_page(opened: Callable[..., Crawl]) -> None:
@@ -265,7 +265,7 @@ def test_what_policy_skips_is_a_record_without_a_request(opened: Callable[..., C
 
     in_loop(steps)
     assert crawl.sent == [f"http://{B}/2"]
-    assert crawl.frontier.bench.gates[A].place is GateState.IDLE
+    assert crawl.frontier.bench.gates[A].state is GateState.IDLE
 
 
 def test_a_link_that_the_ownership_denies_is_never_sent(opened: Callable[..., Crawl]) -> None:

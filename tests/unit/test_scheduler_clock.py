@@ -258,7 +258,7 @@ def test_a_workbench_moves_with_its_clock() -> None:
     bench.shift(1000.0)
     assert [gate.wake for gate in gates] == [1010.0, 1020.0, math.inf]
     assert bench.take(1014.0) is None
-    assert gates[1].place is GateState.WAITING
+    assert gates[1].state is GateState.WAITING
     assert bench.take(1020.0) == (gates[1], "later")
 
 

@@ -70,7 +70,7 @@ def test_a_silenced_gate_that_was_ready_waits_again():
     other = bench.gate("b")
     bench.offer(other, "2")
     assert bench.take(0) is not None
-    left = next(g for g in (gate, other) if g.place is not GateState.IN_FLIGHT)
+    left = next(g for g in (gate, other) if g.state is not GateState.IN_FLIGHT)
     bench.retime(left, 10)
     assert names(bench, 9) == []
     assert len(names(bench, 10)) == 1

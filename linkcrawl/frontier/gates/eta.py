@@ -43,10 +43,10 @@ def frontier_stats(
     longest, slowest = 0.0, None
     for gate in gates:
         left = len(gate) + gate.backlog
-        if gate.wake == inf and gate.place is not GateState.IN_FLIGHT:
+        if gate.wake == inf and gate.state is not GateState.IN_FLIGHT:
             blocked += bool(left)
             continue
-        places[gate.place] += 1
+        places[gate.state] += 1
         due += left
         wait = max(0.0, gate.wake - now)
         if not left or wait > patience:

@@ -1,15 +1,16 @@
-"""PURE. Which gate may go now, and when is the next one: gates in heaps by wake time and by work left.
+"""PURE. Decides which gate may go now, and when the next one may.
 
-A *gate* is a set of hosts that share one delay and one place in flight. It hands out one task at a time: `take` closes
-it, `release` says when it may go again. Tasks of a gate go by lane: hops of checks under way first (a check that waits
-holds memory), then on-demand links, then the others, each in the order given.
+A *gate* is a set of hosts that share one delay and one request in flight. It hands out one task at a time: `take`
+closes it, `release` says when it may go again. A gate's tasks go by lane: hops of checks under way first (a waiting
+check holds memory), then links that somebody asked for, then the others; within a lane in the order given.
 
-A *limit* spaces tasks start to start over any number of gates (a collection's delay). A task may have to clear
-several; a gate whose tasks all wait for limits lets others pass and comes back when the first limit strikes.
+A *limit* (a collection's delay) spaces tasks from start to start, over any number of gates. A task may have to keep
+several. A gate whose tasks must all wait for limits comes back when the first of these allows a start; other gates pass
+meanwhile.
 
-Work-conserving: as long as any task may go, `take` gives one. Among gates that may go it prefers the one with the
-most time of work left (tasks x delay), the order that ends a crawl soonest when permits are scarce. All steps cost
-O(log gates). Time is whatever the caller's clock counts in seconds; it only ever comes in as an argument.
+As long as any task may go, `take` gives one. Of several gates it prefers the one with the most time of work left (tasks
+times delay), which ends a crawl soonest when few requests may be in flight. Every step costs O(log gates). Times are
+seconds of the caller's clock, and only ever arguments.
 """
 
 from __future__ import annotations
@@ -26,20 +27,21 @@ Task = TypeVar("Task")
 
 
 class Lane(IntEnum):
-    """Which tasks of a gate go first."""
+    """The order in which a gate's tasks go."""
 
     HOP, ON_DEMAND, LINK = range(3)
 
 
 class GateState(IntEnum):
-    """Where a gate is: it has nothing to do, waits for its time, for a limit, may go, or has a request in flight."""
+    """IDLE: without a task. WAITING: for its wake time. RATE_LIMITED: for a limit. READY: may go. IN_FLIGHT: has handed
+    out a task that has not been released."""
 
     IDLE, WAITING, RATE_LIMITED, READY, IN_FLIGHT = range(5)
 
 
 @frozen
 class QueuedTask(Generic[Task]):
-    """A task in a gate's lane, and the limits that it must clear."""
+    """A task in a gate's lane, and the names of the limits that it must keep."""
 
     task: Task
     limits: tuple[str, ...]
@@ -47,23 +49,30 @@ class QueuedTask(Generic[Task]):
 
 @define(eq=False)
 class RateLimit:
-    """A delay in seconds between two starts, and the gates that wait for it to strike."""
+    """A delay in seconds between two starts. `ready_at`: when the next may be; `gates`: those that wait for that."""
 
+    name: str
     delay: float
     ready_at: float = float("-inf")
-    parked: deque[str] = field(factory=deque)
+    gates: deque[str] = field(factory=deque)
+
+    def is_due(self, now: float) -> bool:
+        """True when a start is allowed."""
+        return self.ready_at <= now
 
 
 @define(eq=False)
 class Gate(Generic[Task]):
-    """A gate as the workbench sees it. `backlog`: work left that is not in its lanes yet; `stamp`: its heap entry's."""
+    """A gate as the workbench sees it. `wake`: when it may go; `delay`: seconds between two of its requests;
+    `backlog`: tasks left that are not in its lanes yet; `stamp`: of its valid heap entry; `woken_by`: the limit whose
+    turn it has."""
 
     name: str
     wake: float
     delay: float = 0.0
     backlog: int = 0
     in_flight: int = 0
-    place: GateState = GateState.IDLE
+    state: GateState = GateState.IDLE
     stamp: int = 0
     woken_by: str | None = None
     lanes: tuple[deque[QueuedTask[Task]], ...] = field(factory=lambda: (deque(), deque(), deque()))
@@ -73,7 +82,7 @@ class Gate(Generic[Task]):
 
     @property
     def work_left(self) -> float:
-        """Seconds that this gate will take for what it has, at least; its count where it has no delay."""
+        """Seconds that the tasks left take at least; for a gate without a delay a small number that grows with them."""
         return (len(self) + self.backlog) * max(self.delay, 1e-6)
 
 
@@ -88,17 +97,17 @@ class Workbench(Generic[Task]):
         self._stamps = 0
 
     def gate(self, name: str, *, wake: float = float("-inf")) -> Gate[Task]:
-        """The gate of this name; opened, with this wake time, where it doesn't exist yet."""
+        """The gate of this name; a new one gets this wake time."""
         gate = self.gates.get(name)
         if gate is None:
             gate = self.gates[name] = Gate(name, wake)
         return gate
 
     def set_limit(self, name: str, delay: float, ready_at: float = float("-inf")) -> None:
-        """Make a limit, or change its delay from its next start on. It does not strike before `ready_at`."""
+        """Make a limit, or change its delay from the next start on. Nothing starts under it before `ready_at`."""
         limit = self._limits.get(name)
         if limit is None:
-            self._limits[name] = RateLimit(delay, ready_at)
+            self._limits[name] = RateLimit(name, delay, ready_at)
         else:
             limit.delay = delay
             limit.ready_at = max(limit.ready_at, ready_at)
@@ -112,62 +121,61 @@ class Workbench(Generic[Task]):
         limits: tuple[str, ...] = (),
         first: bool = False,
     ) -> None:
-        """Give a gate a task. `first`: ahead of its lane (it had its turn before and was put back)."""
+        """Give a gate a task. `first`: ahead of its lane, as it has had its turn before."""
         waiting = QueuedTask(task, limits)
         if first:
             gate.lanes[lane].appendleft(waiting)
         else:
             gate.lanes[lane].append(waiting)
-        if gate.place in (GateState.IDLE, GateState.RATE_LIMITED):
+        if gate.state in (GateState.IDLE, GateState.RATE_LIMITED):
             self._await_wake(gate)
 
     def take(self, now: float) -> tuple[Gate[Task], Task] | None:
         """The next task that may go now; its gate stays closed until `release`. None where nothing may go."""
         while True:
-            self._strike(now)
+            self._advance(now)
             taken = self._take_ready(now)
-            # a gate that passed a limit's turn on may have left it to one that can go at once
+            # a gate that did not use a limit's turn may have left it to one that can go at once
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
 
     def put_back(self, gate: Gate[Task], task: Task, limits: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
-        """Give back a task that can't go after all: it is its gate's next. Then release the gate."""
+        """Give back a task that can't go after all: it is its gate's next. The caller releases the gate."""
         gate.lanes[lane].appendleft(QueuedTask(task, limits))
 
     def refund(self, limits: Iterable[str], now: float) -> None:
-        """The task taken just now does not start what its limits space: they have not struck for it."""
+        """The task taken last does not start after all: others may start under its limits."""
         for name in limits:
             self._limits[name].ready_at = now
-            if self._limits[name].parked:
-                heapq.heappush(self._waiting, (now, 0, name, True))
+            self._arm(self._limits[name])
 
     def commit(self, limits: Iterable[str], now: float) -> None:
-        """What the limits were started for begins only now."""
+        """A task that was taken earlier starts only now: its limits count from here."""
         for name in limits:
             limit = self._limits[name]
             limit.ready_at = max(limit.ready_at, now + limit.delay)
 
     def hold(self, gate: Gate[Task]) -> None:
-        """A request that another gate handed out belongs to this one now: it stays closed until that is released."""
+        """A request that another gate handed out belongs to this gate now, which stays closed until it is released."""
         gate.in_flight += 1
-        gate.place = GateState.IN_FLIGHT
+        gate.state = GateState.IN_FLIGHT
         self._stamp(gate)
 
     def release(self, gate: Gate[Task], wake: float) -> None:
-        """A request of the gate has ended, or was never sent: once none is left, it may go again at `wake`."""
+        """A request of the gate has ended, or was never sent. Once none is in flight, the gate may go at `wake`."""
         gate.wake = wake
         gate.in_flight -= 1
         if not gate.in_flight:
-            self._settle(gate)
+            self._reschedule(gate)
 
     def retime(self, gate: Gate[Task], wake: float) -> None:
-        """Move the wake time of a gate that is not in flight (a changed policy, a silence)."""
+        """Change the wake time of a gate that is not in flight."""
         gate.wake = wake
-        if gate.place in (GateState.WAITING, GateState.READY):
+        if gate.state in (GateState.WAITING, GateState.READY):
             self._await_wake(gate)
 
     def shift(self, seconds: float) -> None:
-        """The caller's clock has been moved: all times move with it, so that nothing waits shorter or longer."""
+        """The caller's clock has been moved by so many seconds: all times move with it, and no wait changes."""
         for gate in self.gates.values():
             gate.wake += seconds
         for limit in self._limits.values():
@@ -175,7 +183,7 @@ class Workbench(Generic[Task]):
         self._waiting = [(at + seconds, stamp, name, is_limit) for at, stamp, name, is_limit in self._waiting]
 
     def next_wake(self) -> float | None:
-        """When the next gate or limit comes up; a time gone by where one may go at once, None where none waits."""
+        """When to call `take` next: minus infinity where a gate may go now, None where none waits."""
         if self._has_ready():
             return float("-inf")
         while self._waiting:
@@ -186,30 +194,32 @@ class Workbench(Generic[Task]):
         return None
 
     def drain(self, gate: Gate[Task]) -> list[tuple[Lane, Task]]:
-        """Take all waiting tasks from a gate, in their order; what is in flight stays there."""
+        """Take all tasks out of a gate's lanes, in their order; what is in flight stays."""
         tasks = [(lane, waiting.task) for lane in Lane for waiting in gate.lanes[lane]]
         for queue in gate.lanes:
             queue.clear()
         name, gate.woken_by = gate.woken_by, None
-        if name is not None and self._limits[name].parked:  # its turn is the next one's
-            heapq.heappush(self._waiting, (self._limits[name].ready_at, 0, name, True))
-        if gate.place is not GateState.IN_FLIGHT:
-            self._settle(gate)
+        if name is not None:  # its turn is the next gate's
+            self._arm(self._limits[name])
+        if gate.state is not GateState.IN_FLIGHT:
+            self._reschedule(gate)
         return tasks
 
     # Inside.
 
     def _take_ready(self, now: float) -> tuple[Gate[Task], Task] | None:
         while self._ready:
-            _, stamp, name = heapq.heappop(self._ready)
-            gate = self.gates.get(name)
-            if gate is None or gate.stamp != stamp or gate.place is not GateState.READY:
+            _, stamp, gate_name = heapq.heappop(self._ready)
+            gate = self.gates.get(gate_name)
+            if gate is None or gate.stamp != stamp or gate.state is not GateState.READY:
                 continue
             waiting = self._pick(gate, now)
             if waiting is not None:
-                gate.place, gate.in_flight = GateState.IN_FLIGHT, 1
-                for limit in waiting.limits:
-                    self._start(self._limits[limit], limit, now)
+                gate.state, gate.in_flight = GateState.IN_FLIGHT, 1
+                for name in waiting.limits:
+                    limit = self._limits[name]
+                    limit.ready_at = now + limit.delay
+                    self._arm(limit)
             self._pass_turn_on(gate, now)
             if waiting is not None:
                 return gate, waiting.task
@@ -218,7 +228,7 @@ class Workbench(Generic[Task]):
     def _has_ready(self) -> bool:
         while self._ready:
             _, stamp, name = self._ready[0]
-            if self.gates[name].stamp == stamp and self.gates[name].place is GateState.READY:
+            if self.gates[name].stamp == stamp and self.gates[name].state is GateState.READY:
                 return True
             heapq.heappop(self._ready)
         return False
@@ -228,80 +238,82 @@ class Workbench(Generic[Task]):
         gate.stamp = self._stamps
         return self._stamps
 
-    def _settle(self, gate: Gate[Task]) -> None:
+    def _reschedule(self, gate: Gate[Task]) -> None:
+        """A gate that is neither in flight nor ready any more waits for its wake time, or for a task."""
         if len(gate):
             self._await_wake(gate)
         else:
-            gate.place = GateState.IDLE
+            gate.state = GateState.IDLE
             self._stamp(gate)
 
     def _await_wake(self, gate: Gate[Task]) -> None:
-        gate.place = GateState.WAITING
+        gate.state = GateState.WAITING
         heapq.heappush(self._waiting, (gate.wake, self._stamp(gate), gate.name, False))
 
-    def _strike(self, now: float) -> None:
-        """Move whatever's time has come from waiting to ready."""
+    def _advance(self, now: float) -> None:
+        """Make ready what has waited until now."""
         while self._waiting and self._waiting[0][0] <= now:
             _, stamp, name, is_limit = heapq.heappop(self._waiting)
             if is_limit:
-                self._wake_parked(self._limits[name], name, now)
+                self._wake_one(self._limits[name], now)
                 continue
             gate = self.gates[name]
-            if gate.stamp == stamp and gate.place is GateState.WAITING:
+            if gate.stamp == stamp and gate.state is GateState.WAITING:
                 self._make_ready(gate)
 
     def _make_ready(self, gate: Gate[Task]) -> None:
-        gate.place = GateState.READY
+        gate.state = GateState.READY
         heapq.heappush(self._ready, (-gate.work_left, self._stamp(gate), gate.name))
 
     def _pick(self, gate: Gate[Task], now: float) -> QueuedTask[Task] | None:
-        """The gate's first task that clears its limits; else park the gate with the limit that strikes first."""
-        first_limit: str | None = None
+        """The gate's first task whose limits are all due. Where there is none, the gate waits for the limit that is the
+        first to be what a task waits for."""
+        earliest: RateLimit | None = None
         for lane in gate.lanes:
             for index, waiting in enumerate(lane):
-                late = max(waiting.limits, key=self._strikes_at, default=None)
-                if late is None or self._strikes_at(late) <= now:
+                last = max(map(self._limits.__getitem__, waiting.limits), key=_ready_at, default=None)
+                if last is None or last.is_due(now):
                     del lane[index]
                     return waiting
-                if first_limit is None or self._strikes_at(late) < self._strikes_at(first_limit):
-                    first_limit = late
-        if first_limit is None:
-            self._settle(gate)
+                if earliest is None or last.ready_at < earliest.ready_at:
+                    earliest = last
+        if earliest is None:
+            self._reschedule(gate)
         else:
-            self._park(gate, first_limit)
+            self._await_limit(gate, earliest)
         return None
 
-    def _strikes_at(self, limit: str) -> float:
-        return self._limits[limit].ready_at
-
-    def _park(self, gate: Gate[Task], name: str) -> None:
-        gate.place = GateState.RATE_LIMITED
+    def _await_limit(self, gate: Gate[Task], limit: RateLimit) -> None:
+        gate.state = GateState.RATE_LIMITED
         self._stamp(gate)
-        limit = self._limits[name]
-        limit.parked.append(gate.name)
-        if len(limit.parked) == 1:
-            heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
+        limit.gates.append(gate.name)
+        if len(limit.gates) == 1:
+            self._arm(limit)
 
-    def _start(self, limit: RateLimit, name: str, now: float) -> None:
-        limit.ready_at = now + limit.delay
-        if limit.parked:
-            heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
+    def _arm(self, limit: RateLimit) -> None:
+        """Come back to a limit that gates wait for when it is due."""
+        if limit.gates:
+            heapq.heappush(self._waiting, (limit.ready_at, 0, limit.name, True))
 
-    def _wake_parked(self, limit: RateLimit, name: str, now: float) -> None:
-        """One gate of those that wait goes on; it re-arms the limit when it starts, or passes the turn on here."""
-        if limit.ready_at > now:  # started or put off meanwhile
-            if limit.parked:
-                heapq.heappush(self._waiting, (limit.ready_at, 0, name, True))
+    def _wake_one(self, limit: RateLimit, now: float) -> None:
+        """Make one of the gates ready that wait for a limit. The gate arms the limit again when its task starts, or
+        passes its turn on."""
+        if not limit.is_due(now):  # started or put off meanwhile
+            self._arm(limit)
             return
-        while limit.parked:
-            gate = self.gates[limit.parked.popleft()]
-            if gate.place is GateState.RATE_LIMITED:
-                gate.woken_by = name
+        while limit.gates:
+            gate = self.gates[limit.gates.popleft()]
+            if gate.state is GateState.RATE_LIMITED:
+                gate.woken_by = limit.name
                 self._make_ready(gate)
                 break
 
     def _pass_turn_on(self, gate: Gate[Task], now: float) -> None:
-        """A gate that a limit woke, and that took another task, leaves the turn to the next gate parked there."""
+        """A gate that a limit woke and that took another task leaves the turn to the next gate that waits for it."""
         name, gate.woken_by = gate.woken_by, None
-        if name is not None and self._limits[name].ready_at <= now and self._limits[name].parked:
-            heapq.heappush(self._waiting, (now, 0, name, True))
+        if name is not None and self._limits[name].is_due(now):
+            self._arm(self._limits[name])
+
+
+def _ready_at(limit: RateLimit) -> float:
+    return limit.ready_at
