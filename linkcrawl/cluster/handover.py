@@ -60,7 +60,7 @@ class Handover:
     def pass_on(self, request: Request) -> None:
         """Pass a request on to whoever leases its gate, be it ourselves."""
         if context_of(request).check is not None:
-            self._transfers.send(request, self._keeper.name(host_of(request)))
+            self._transfers.send(request, self._keeper.gate_of(host_of(request)))
         else:
             self._router.place(request)
 

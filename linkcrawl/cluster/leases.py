@@ -149,10 +149,10 @@ class Leases:
         if epoch != self._session.lease_epoch:
             return []
         for index, host in enumerate(hosts):
-            if host not in self._keeper.known:  # its name takes long to look up
+            if host not in self._keeper.looked_up:  # its name takes long to look up
                 self._candidates.mark_leased([host])
                 continue
-            gate = self._keeper.name(host)
+            gate = self._keeper.gate_of(host)
             if self._table.has(gate):
                 await self.adopt(host)
             elif gate in gates or len(gates) < room:
@@ -229,7 +229,7 @@ class Leases:
 
     async def adopt(self, host: str) -> None:
         """A host whose gate is leased already comes to it, with all that is remembered."""
-        name = self._keeper.name(host)
+        name = self._keeper.gate_of(host)
         if not self._table.has(name) or host in self._table.leases[name].hosts:
             return
         if await load_host_state(self._session, {host}, self._table.knows) and self._table.has(name):
@@ -317,7 +317,7 @@ class Leases:
         for host in lease.hosts:
             table.gate_of.pop(host, None)
         table.released_hosts |= lease.hosts
-        self._keeper.known -= lease.hosts  # whoever comes there again brings what others have learned
+        self._keeper.looked_up -= lease.hosts  # whoever comes there again brings what others have learned
         table.closing.pop(name, None)
         if not done:  # if nobody else takes it, we may again
             self._candidates.mark_leased(host for host in lease.hosts if host in self._queue.hosts)

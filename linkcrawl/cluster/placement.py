@@ -41,25 +41,25 @@ class GatePlacement:
     def __init__(self, frontier: Frontier, coordinator: Coordinator):
         self._keeper, self._resolver, self._coordinator = frontier.keeper, frontier.resolver, coordinator
         self._addresses = SharedAddresses()
-        frontier.keeper.share(self._addresses)
+        frontier.keeper.use_addresses(self._addresses)
         self._lookups: dict[str, asyncio.Task[tuple[Address, ...] | Fault]] = {}
 
     def clear(self) -> None:
         """Forget all."""
         self._addresses.clear()
-        self._keeper.known.clear()
+        self._keeper.looked_up.clear()
 
     async def locate(self, hosts: list[str]) -> None:
         """Find the gates of hosts: what Redis has recorded, else by the address that their name has. Hosts whose names
         take long to look up stay unknown to the gatekeeper: ask again. Raises SessionLost, redis.RedisError."""
-        unknown = [host for host in hosts if host not in self._keeper.known]
+        unknown = [host for host in hosts if host not in self._keeper.looked_up]
         found = await self._coordinator.places(unknown)
         new = [host for host in unknown if host not in found and not self._has_group(host)]
         for start in range(0, len(new), LOOKUPS):
             part = new[start : start + LOOKUPS]
             found |= await self._coordinator.place(await self._resolved(part), FEW)
         self._addresses.record(found)
-        self._keeper.known.update(host for host in unknown if host in found or self._has_group(host))
+        self._keeper.looked_up.update(host for host in unknown if host in found or self._has_group(host))
 
     async def _resolved(self, hosts: list[str]) -> list[tuple[str, str, str]]:
         """Those whose look-up has come to its end by now: host, registered domain, address."""

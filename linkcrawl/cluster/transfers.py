@@ -42,7 +42,7 @@ class CheckTransfers:
     def __init__(self, frontier: Frontier, coordinator: Coordinator):
         self._session, self._engine, self._checks = frontier.session, frontier.engine, frontier.checks
         self._queue, self._feeder, self._router = frontier.queue, frontier.feeder, frontier.router
-        self._gate_of = frontier.keeper.name
+        self._gate_of = frontier.keeper.gate_of
         self._coordinator = coordinator
         #: Checks begun or taken over here whose record is not stored: the host by link id.
         self.under_way: dict[int | str, str] = {}

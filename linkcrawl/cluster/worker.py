@@ -108,7 +108,7 @@ class ClusterWorker:
 
     def is_poison(self, link: DueLink) -> bool:
         """True for a link over which too many sessions have died."""
-        return self.table.deaths(self._frontier.keeper.name(link.host), link.id) >= DEATHS
+        return self.table.deaths(self._frontier.keeper.gate_of(link.host), link.id) >= DEATHS
 
     async def locate(self, host: str) -> None:
         """Have the gate of a host recorded for all workers, as soon as Redis can be asked."""
@@ -116,7 +116,7 @@ class ClusterWorker:
             with suppress(SessionLost, redis.RedisError):
                 if self._joined:  # else what the generation of before has recorded may not hold any more
                     await self.leases.placement.locate([host])
-                    if host in self._frontier.keeper.known:
+                    if host in self._frontier.keeper.looked_up:
                         await self.leases.adopt(host)
                         return
             await asyncio.sleep(ROUND)

@@ -81,7 +81,7 @@ class PostponedHops:
                 self._aside.append(task)
             else:
                 self._router.place(task)
-        elif self._keeper.availability.is_paused(host):
+        elif self._keeper.is_paused(host):
             self._end_without_record(task, link)
         else:
             denial = Denial(reason="host_blocked", error=f"{host} is blocked")

@@ -79,7 +79,7 @@ class HostRouter:
         routed, host = RoutedTask(task=task, lane=self.lane_of(task), first=first), host_of(task)
         if host in self._unresolved:
             self._unresolved[host].append(routed)
-        elif host in self._keeper.known or not host:
+        elif host in self._keeper.looked_up or not host:
             self.offer(routed)
         else:
             self._unresolved[host] = [routed]
@@ -89,7 +89,7 @@ class HostRouter:
 
     def gate(self, host: str) -> Gate[Task]:
         """The gate of a host, opened for it where that is new."""
-        gate = self._bench.gate(self._keeper.name(host))
+        gate = self._bench.gate(self._keeper.gate_of(host))
         before = gate.wake
         self._keeper.add_host(gate, host)
         if gate.wake != before:
@@ -99,7 +99,7 @@ class HostRouter:
     def offer(self, routed: RoutedTask) -> None:
         """Put a task into the gate of a host whose address is known."""
         task = routed.task
-        if self._ownership.routes_elsewhere(self._keeper.name(host_of(task)), routed):
+        if self._ownership.routes_elsewhere(self._keeper.gate_of(host_of(task)), routed):
             return
         gate = self.gate(host_of(task))
         self._bench.offer(gate, task, lane=routed.lane, limits=self._limits.prepare(task), first=routed.first)
@@ -138,7 +138,7 @@ class HostRouter:
         then."""
         host = urls.read(authority)
         if isinstance(host, urls.Target):
-            self._keeper.availability.put_off[host.host] = until
+            self._keeper.put_off(host.host, until)
         self.resume(authority, waiting)
 
     def close(self) -> None:
@@ -159,4 +159,4 @@ class HostRouter:
         if await self._ownership.place_host(host):
             return False
         answer = await self._resolver.resolve(hostname_of(host))
-        return self._keeper.learn(host, () if isinstance(answer, Fault) else tuple(map(str, answer)))
+        return self._keeper.learn_addresses(host, () if isinstance(answer, Fault) else tuple(map(str, answer)))

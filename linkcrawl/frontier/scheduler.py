@@ -209,8 +209,8 @@ class Scheduler(BaseScheduler):
         return frontier_stats(
             list(self._bench.gates.values()),
             self._session.now(),
-            service=response_time,
-            permits=config.concurrent_requests,
+            response_time=response_time,
+            concurrency=config.concurrent_requests,
             patience=config.patience,
         )
 
@@ -291,7 +291,7 @@ class Scheduler(BaseScheduler):
         """The first request of a link's check. None where it has become a record at once, or where rules of its
         collections say that it isn't its time: then the link stays due, and is met again at a later look."""
         applied = self._session.policies.of_link(link.host, link.collections, link.providers)
-        opens = inf if applied.paused_by is not None else self._keeper.availability.opens(applied, now)
+        opens = inf if applied.paused_by is not None else self._keeper.opens(applied, now)
         if opens > now:
             self._queue.defer(link, opens)
             self._ownership.return_permits(link)

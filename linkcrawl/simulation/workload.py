@@ -144,7 +144,7 @@ class LoadBuilder:
         return [self._load(gate, hosts) for gate, hosts in self._hosts.items()]
 
     def _gate(self, host: str) -> str:
-        gate = self._keeper.name(host)
+        gate = self._keeper.gate_of(host)
         if gate == host:  # hosts that shared a server's address in an earlier crawl share it still
             gate = self._gates_before.get(host) or host
         if host not in self._hosts.setdefault(gate, set()):

@@ -211,7 +211,7 @@ class HostStatusReport:
         }
         self._gates: dict[str, list[str]] = {}
         for host in sorted(hosts):
-            gate = self._keeper.name(host)
+            gate = self._keeper.gate_of(host)
             self._gates.setdefault(gate, []).append(host)
             self._keeper.add_host(Gate(gate, -math.inf), host)
 
@@ -222,7 +222,7 @@ class HostStatusReport:
 
     def host(self, host: str) -> HostStatus:
         """The status of one host."""
-        return next(status for status in self._of_gate(self._keeper.name(host)) if status.host == host)
+        return next(status for status in self._of_gate(self._keeper.gate_of(host)) if status.host == host)
 
     def details(self, host: str) -> HostDetails:
         """All that is known of one host."""

@@ -122,7 +122,7 @@ async def test_a_scheduler_opens_and_closes_as_scrapys_engine_has_it(tmp_path: P
     at, engine = session(tmp_path, Clock()), FakeEngine()
     at.store.add([entry(1, HOST)])
     frontier = frontier_of(at, engine=engine)
-    frontier.keeper.known.add(HOST)
+    frontier.keeper.looked_up.add(HOST)
     scheduler = Scheduler(frontier, LocalOwnership())
     opening = scheduler.open(SimpleNamespace())  # type: ignore[arg-type]
     assert isinstance(opening, Deferred)

@@ -38,7 +38,7 @@ def test_a_hop_to_a_gate_of_another_worker_is_passed_on_with_a_ticket(tmp_path: 
         cluster.lease(A)
         link = cluster.link(1, A)
         hop = cluster.hop(link, FAR)
-        cluster.frontier.keeper.known.add(FAR)
+        cluster.frontier.keeper.looked_up.add(FAR)
         cluster.frontier.router.place(hop)
         assert cluster.worker.transfers.is_sending_from(A)
         await settled(cluster)
@@ -160,7 +160,7 @@ def test_what_needs_a_gate_of_another_worker_waits_for_it_and_gives_way(tmp_path
         robots = request_to(f"http://{FAR}/robots.txt", robots=fetch)
         waits = cluster.hop(cluster.link(1, A), A)
         cluster.frontier.robots._waiting[fetch.authority] = [waits]
-        cluster.frontier.keeper.known.add(FAR)
+        cluster.frontier.keeper.looked_up.add(FAR)
         cluster.frontier.router.place(robots)
         assert cluster.worker.leases.is_busy, "it is asked for"
         cluster.coordinator.wanted = {A: True}

@@ -136,7 +136,7 @@ def test_records_are_not_stored_once_the_lease_is_over(tmp_path: Path) -> None:
 def test_links_and_requests_go_to_whom_they_belong(tmp_path: Path) -> None:
     async def act(cluster: Cluster) -> None:
         cluster.lease(A)
-        cluster.frontier.keeper.known.add(B)
+        cluster.frontier.keeper.looked_up.add(B)
         ours, theirs = cluster.link(1, A), cluster.link(2, B)
         for link in (ours, theirs):
             cluster.frontier.router.place(link)
@@ -239,7 +239,7 @@ def test_gates_with_due_links_are_leased_with_what_belongs_to_them(tmp_path: Pat
         await cluster.worker._round()
         assert cluster.coordinator.told("take") == [(A,)]
         assert cluster.worker.table.has(A)
-        cluster.frontier.keeper.known.add(A)
+        cluster.frontier.keeper.looked_up.add(A)
         hop = cluster.hop(DueLink(id=5, url=f"http://{A}/5", host=A), A)
         cluster.frontier.router.place(hop)
         assert cluster.frontier.bench.gates[A].lanes[Lane.HOP]

@@ -54,7 +54,7 @@ class Desk:
         return self.session.store
 
     def gate(self, host: str = HOST) -> Gate[Any]:
-        gate: Gate[Any] = Gate(self.keeper.name(host), T0)
+        gate: Gate[Any] = Gate(self.keeper.gate_of(host), T0)
         self.keeper.add_host(gate, host)
         return gate
 

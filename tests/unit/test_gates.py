@@ -42,7 +42,7 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
 
 
 def gate_of(keeper: Gatekeeper, host: str) -> Gate[Any]:
-    gate: Gate[Any] = Gate(keeper.name(host), -math.inf)
+    gate: Gate[Any] = Gate(keeper.gate_of(host), -math.inf)
     keeper.add_host(gate, host)
     return gate
 
@@ -51,7 +51,7 @@ def gates_of(keeper: Gatekeeper, hosts: list[str]) -> dict[str, Gate[Any]]:
     """All hosts in their gates, one Gate for each name."""
     gates: dict[str, Gate[Any]] = {}
     for host in hosts:
-        gate = gates.setdefault(keeper.name(host), Gate(keeper.name(host), -math.inf))
+        gate = gates.setdefault(keeper.gate_of(host), Gate(keeper.gate_of(host), -math.inf))
         keeper.add_host(gate, host)
     return gates
 
@@ -77,50 +77,50 @@ def test_a_policy_group_of_forty_hosts_is_one_gate_with_the_delay_of_its_rule(op
 def test_eighty_names_at_one_address_are_one_gate(opened: Open) -> None:
     keeper = Gatekeeper(opened())
     names = [f"h{number}.museum.example" for number in range(80)]
-    assert not any(keeper.learn(name, ("192.0.2.1",)) for name in names)
+    assert not any(keeper.learn_addresses(name, ("192.0.2.1",)) for name in names)
     assert list(gates_of(keeper, names)) == [names[0]]
 
 
 def test_an_address_of_many_strangers_chains_nobody(opened: Open) -> None:
     keeper = Gatekeeper(opened())
     names = [f"www.site{number}.example" for number in range(20)]
-    told = [keeper.learn(name, ("192.0.2.1",)) for name in names]
+    told = [keeper.learn_addresses(name, ("192.0.2.1",)) for name in names]
     assert told.count(True) == 1, "once, when it turned out"
-    assert {keeper.name(name) for name in names} == set(names)
+    assert {keeper.gate_of(name) for name in names} == set(names)
 
 
 def test_a_host_without_an_address_is_its_own_gate(opened: Open) -> None:
     keeper = Gatekeeper(opened())
-    assert not keeper.learn("nowhere.example", ())
-    assert keeper.name("nowhere.example") == "nowhere.example"
+    assert not keeper.learn_addresses("nowhere.example", ())
+    assert keeper.gate_of("nowhere.example") == "nowhere.example"
 
 
 def test_several_addresses_are_told_in_any_order(opened: Open) -> None:
     keeper = Gatekeeper(opened())
-    keeper.learn("a.example", ("192.0.2.2", "192.0.2.1"))
-    keeper.learn("b.example", ("192.0.2.1", "192.0.2.2"))
-    assert keeper.name("b.example") == "a.example"
+    keeper.learn_addresses("a.example", ("192.0.2.2", "192.0.2.1"))
+    keeper.learn_addresses("b.example", ("192.0.2.1", "192.0.2.2"))
+    assert keeper.gate_of("b.example") == "a.example"
 
 
 @pytest.mark.parametrize("order", list(permutations(["a.museum.example", "b.other.example", "c.third.example"])))
 def test_whoever_is_at_the_address_of_a_group_is_in_its_gate(opened: Open, order: tuple[str, ...]) -> None:
     """One server is asked by one gate, in whatever order its names are met."""
     keeper = Gatekeeper(opened(GROUP))
-    moved = [keeper.learn(name, ("192.0.2.1",)) for name in order]
+    moved = [keeper.learn_addresses(name, ("192.0.2.1",)) for name in order]
     assert moved == [name == "a.museum.example" and position > 0 for position, name in enumerate(order)]
-    assert {keeper.name(name) for name in order} == {"policy museum"}
-    assert not keeper.learn("elsewhere.example", ("192.0.2.9",))
-    assert keeper.name("elsewhere.example") == "elsewhere.example"
+    assert {keeper.gate_of(name) for name in order} == {"policy museum"}
+    assert not keeper.learn_addresses("elsewhere.example", ("192.0.2.9",))
+    assert keeper.gate_of("elsewhere.example") == "elsewhere.example"
 
 
 def test_a_group_at_an_address_of_many_strangers_has_none_of_them(opened: Open) -> None:
     keeper = Gatekeeper(opened(GROUP))
     strangers = [f"www.site{number}.example" for number in range(6)]
     for name in (strangers[0], "a.museum.example", *strangers[1:]):
-        keeper.learn(name, ("192.0.2.1",))
+        keeper.learn_addresses(name, ("192.0.2.1",))
     keeper.regroup()
-    assert [keeper.name(name) for name in strangers] == strangers
-    assert keeper.name("a.museum.example") == "policy museum"
+    assert [keeper.gate_of(name) for name in strangers] == strangers
+    assert keeper.gate_of("a.museum.example") == "policy museum"
 
 
 @pytest.mark.parametrize(
@@ -134,18 +134,18 @@ def test_a_group_at_an_address_of_many_strangers_has_none_of_them(opened: Open) 
 )
 def test_hours_without_an_end_are_a_pause_and_no_block(opened: Open, rule: str, paused: bool) -> None:
     keeper = Gatekeeper(opened(f'[[policy]]\nname = "p"\nhosts = ["a.example"]\n{rule}\n'))
-    assert keeper.availability.is_paused("a.example") is paused
-    assert not keeper.availability.is_paused("b.example")
+    assert keeper.is_paused("a.example") is paused
+    assert not keeper.is_paused("b.example")
 
 
 def test_a_group_that_is_no_more_leaves_the_address_to_its_hosts(opened: Open) -> None:
     at = opened(GROUP)
     keeper = Gatekeeper(at)
     for name in ("b.other.example", "a.museum.example"):
-        keeper.learn(name, ("192.0.2.1",))
+        keeper.learn_addresses(name, ("192.0.2.1",))
     at.policies = Policies()
     keeper.regroup()
-    assert {keeper.name(name) for name in ("b.other.example", "a.museum.example")} == {"b.other.example"}
+    assert {keeper.gate_of(name) for name in ("b.other.example", "a.museum.example")} == {"b.other.example"}
 
 
 # What it must keep.
@@ -155,7 +155,7 @@ def test_the_strictest_host_of_a_gate_holds_for_all(opened: Open, clock: Clock) 
     at = opened('[[policy]]\nname = "slow"\nhosts = ["c.example"]\ndelay = 7\nmax_per_day = 50\n')
     keeper = Gatekeeper(at)
     for name in ("a.example", "b.example", "c.example"):
-        keeper.learn(name, ("192.0.2.1",))
+        keeper.learn_addresses(name, ("192.0.2.1",))
     gates = gates_of(keeper, ["a.example", "b.example"])
     assert keeper.delay("a.example").seconds == 1.0
     read_robots_of(at.robots, "b.example", "User-agent: *\nCrawl-delay: 5\n", clock())
@@ -335,7 +335,7 @@ def test_an_order_reopens_a_ban_of_the_gate_before_addresses_are_known(opened: O
     at = opened()
     keeper = Gatekeeper(at)
     for name in ("a.example", "b.example"):
-        keeper.learn(name, ("192.0.2.1",))
+        keeper.learn_addresses(name, ("192.0.2.1",))
     gates = gates_of(keeper, ["a.example", "b.example"])
     ban(keeper, gates["a.example"], "b.example", clock)
     again = Gatekeeper(opened(memories=kept(at)))
@@ -350,7 +350,7 @@ def test_what_a_server_asked_for_holds_whatever_its_gate_is_called_next(opened: 
     at = opened()
     keeper = Gatekeeper(at)
     for name in ("a.example", "b.example"):
-        keeper.learn(name, ("192.0.2.1",))
+        keeper.learn_addresses(name, ("192.0.2.1",))
     gates = gates_of(keeper, ["a.example", "b.example"])
     keeper.completed(gates["a.example"], "b.example", answer(429, retry_after="900"), cost=1.0)
     memories = kept(at)
@@ -371,7 +371,7 @@ def test_hosts_that_leave_a_group_take_along_what_it_has_to_wait_for(opened: Ope
     at.policies = policies("")
     keeper.forget_members("policy museum")
     for host in hosts:
-        assert keeper.name(host) == host
+        assert keeper.gate_of(host) == host
         gate_of(keeper, host)
         assert keeper.wait(host, clock()).at == T0 + 600
 

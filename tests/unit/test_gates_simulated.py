@@ -92,7 +92,7 @@ class Simulation:
         read_robots_of(at.robots, "b.two.org", "User-agent: *\nCrawl-delay: 3\n", T0)
         keeper = Gatekeeper(at)
         for host, address in ADDRESSES.items():
-            keeper.learn(host, (address,))
+            keeper.learn_addresses(host, (address,))
         router = HostRouter(
             cast(Any, at),
             bench=self.bench,

@@ -32,7 +32,7 @@ def gate(name: str, tasks: int, *, delay: float = 2.0, wake: float = NOW, backlo
 
 
 def read(*gates: Gate[int], service: float = 0.5, permits: int = 100, patience: float = 300.0) -> FrontierStats:
-    return frontier_stats(gates, NOW, service=service, permits=permits, patience=patience)
+    return frontier_stats(gates, NOW, response_time=service, concurrency=permits, patience=patience)
 
 
 def test_no_gates() -> None:
@@ -77,7 +77,7 @@ def test_gates_are_counted_where_they_are() -> None:
     taken = bench.take(NOW)
     assert taken is not None
     assert taken[0].name == "taken"  # it has the most work
-    seen = frontier_stats(bench.gates.values(), NOW, service=0.0, permits=9, patience=300)
+    seen = frontier_stats(bench.gates.values(), NOW, response_time=0.0, concurrency=9, patience=300)
     assert (seen.ready, seen.waiting, seen.in_flight, seen.blocked, seen.due) == (1, 1, 1, 1, 3)
 
 

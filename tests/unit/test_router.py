@@ -191,8 +191,8 @@ def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None
 def test_tasks_keep_their_lanes_and_limits_when_they_move(opened: Callable[..., Floor]) -> None:
     rule = '[[policy]]\nname = "c"\ncollections = ["north"]\ndelay = 9\n'
     floor = opened(rule)
-    floor.keeper.learn("a.x.org", (ONE,))
-    floor.keeper.learn("b.x.org", (OTHER,))
+    floor.keeper.learn_addresses("a.x.org", (ONE,))
+    floor.keeper.learn_addresses("b.x.org", (OTHER,))
     begun = DueLink(id=2, url="http://b.x.org/", host="b.x.org", collections=("north",))
     floor.placer.place(DueLink(id=1, url="http://a.x.org/", host="a.x.org", collections=("north",)))
     floor.placer.place(request_to("http://b.x.org/", link=begun, starts_limits=True))

@@ -111,7 +111,7 @@ class Crawl:
         for host in hosts:
             self.links += 1
             links.append(DueLink(id=self.links, url=f"http://{host}/{self.links}", host=host, **about))
-            self.frontier.keeper.known.add(host)
+            self.frontier.keeper.looked_up.add(host)
             if robots is not None:
                 read_robots_of(self.session.robots, host, robots, self.clock())
             self.frontier.queue.hold(links[-1].id, host)
@@ -319,7 +319,7 @@ def test_limits_start_when_the_request_is_sent(opened: Callable[..., Crawl]) -> 
 def test_another_components_request_has_the_engines_whole_way(opened: Callable[..., Crawl]) -> None:
     crawl = opened()
     read_robots_of(crawl.session.robots, A, "", T0)
-    crawl.frontier.keeper.known.add(A)
+    crawl.frontier.keeper.looked_up.add(A)
 
     async def steps() -> None:
         assert crawl.scheduler.enqueue_request(Request(f"http://{A}/theirs"))
@@ -416,7 +416,7 @@ def test_a_hop_to_a_paused_host_ends_where_the_ownership_lets_it_go(
     (link,) = crawl.due(A)
     crawl.frontier.feeder.check_began()
     crawl.session.policies = policies('[[policy]]\nname = "p"\nhosts = ["b.example"]\npaused = true\n')
-    crawl.frontier.keeper.known.add(B)
+    crawl.frontier.keeper.looked_up.add(B)
     hop = crawl.checks.begin(evolve(link, url=f"http://{B}/"), Any)
     assert isinstance(hop, Request)
     context_of(hop).link = link

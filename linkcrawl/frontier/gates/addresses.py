@@ -1,4 +1,4 @@
-"""PURE. Which hosts share a server's address, and so a gate; and which addresses are a CDN's, where strangers live."""
+"""PURE. Which hosts share a server's address and so a gate, and which addresses are a CDN's that strangers share."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from linkcrawl.urls.domains import registered_domain
 
-#: Registered domains at one address up to which its hosts share a gate: a museum's eighty subdomains are one, a
-#: university's institutes a few; a hosting company's or CDN's front end has more within any catalogue.
+#: The most registered domains at an address whose hosts share a gate. A museum's eighty subdomains are one domain, a
+#: university's institutes a few; at the front end of a hosting company or CDN a catalogue has more.
 FEW = 4
 
 
 def server_address(addresses: Iterable[str]) -> str:
-    """The address by which a server is known, of all that a name has; empty where it has none. IPv4 goes before IPv6:
-    a server's names have the one in common, and often not all of them have the other as well."""
+    """The address that stands for a name's server; empty for a name without addresses. IPv4 goes before IPv6: names of
+    one server share the former, and often not all of them have the latter."""
     return min(addresses, key=lambda address: (":" in address, address), default="")
 
 
 class Addresses:
-    """Hosts by address. The first host that comes to an address leads it: its gate is that of those who follow."""
+    """Hosts by address. The first host at an address is its leader: the others share its gate."""
 
     def __init__(self) -> None:
         self._address: dict[str, str] = {}
@@ -26,12 +26,12 @@ class Addresses:
         self._domains: dict[str, set[str]] = {}
 
     def knows(self, host: str) -> bool:
-        """Whether the host's address has been learned."""
+        """True once the host's address has been learned."""
         return host in self._address
 
     def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
-        """A host's addresses, of which one stands for its server (`server_address`). The hosts that have to leave the
-        gate they had for one of their own, because their address has turned out to be one of many strangers."""
+        """Learn a host's addresses. Returns the hosts that must leave their gate for one of their own, because their
+        address has turned out to be shared by many strangers."""
         if host in self._address or not addresses:
             return ()
         address = server_address(addresses)
@@ -44,7 +44,7 @@ class Addresses:
         return tuple(hosts[1:]) if shared and len(domains) > FEW else ()
 
     def leader(self, host: str) -> str:
-        """The host whose gate this host shares: often itself."""
+        """The host whose gate this host shares; often the host itself."""
         address = self._address.get(host)
         if address is None or len(self._domains[address]) > FEW:
             return host

@@ -1,4 +1,4 @@
-"""When single hosts may be asked, apart from pace: pauses, quiet hours, orders of people, Visit-time of robots.txt."""
+"""When a host may be asked, its pace aside: pauses, quiet hours, orders of people, Visit-time of robots.txt. PURE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALWAYS = Wait(at=-math.inf, why="ready")
 
 
 class AvailabilityContext(Protocol):
-    """What has to be known for that."""
+    """What of a crawl it depends on."""
 
     @property
     def policies(self) -> Policies: ...
@@ -29,19 +29,19 @@ class AvailabilityContext(Protocol):
 
 
 class Hours(Protocol):
-    """What opens and closes by the hour: policy rules, Visit-time of robots.txt."""
+    """Hours of the day: quiet hours of policies, Visit-time of a robots.txt. Times are Unix seconds."""
 
     def open_at(self, now: float) -> float: ...
 
 
 class HostAvailability:
-    """Asked for a host, or for all hosts of a gate: the gate opens with the first of them, and then lets only those
-    hosts' requests go whose own time it is."""
+    """A gate opens with the first of its hosts; then only those hosts' requests go whose own time it is."""
 
-    def __init__(self, knowledge: AvailabilityContext):
-        self._knowledge = knowledge
+    def __init__(self, context: AvailabilityContext):
+        self._context = context
+        #: What people have ordered last, by host.
         self.orders: dict[str, Order] = {}
-        #: Until when hosts are left alone whose robots.txt has just now not been had, though it was there before.
+        #: Hosts whose robots.txt can't be read again just now, and until when they are left alone (Unix seconds).
         self.put_off: dict[str, float] = {}
 
     def of_host(self, host: str, now: float) -> Wait:
@@ -59,19 +59,19 @@ class HostAvailability:
         return first
 
     def opens(self, hours: Hours, now: float) -> float:
-        """When these hours open. While it isn't certain which reading of the clock is right, by both of them."""
-        at, shown = hours.open_at(now), now + self._knowledge.skew
+        """When these hours open. While it is open which reading of the clock is right, both must be within them."""
+        at, shown = hours.open_at(now), now + self._context.skew
         if shown != now and (shown_at := hours.open_at(shown)) > shown:
             at = max(at, now + (shown_at - shown))
         return at
 
     def is_paused(self, host: str) -> bool:
-        """Whether a policy rule keeps the host shut for ever: a pause, or quiet hours that never end."""
-        applied = self._knowledge.policies.of_host(host)
-        return applied.paused_by is not None or applied.open_at(self._knowledge.now()) == math.inf
+        """True where a policy keeps the host shut for good: by a pause, or by quiet hours that never end."""
+        applied = self._context.policies.of_host(host)
+        return applied.paused_by is not None or applied.open_at(self._context.now()) == math.inf
 
     def _waits(self, host: str, now: float) -> Iterator[Wait]:
-        applied = self._knowledge.policies.of_host(host)
+        applied = self._context.policies.of_host(host)
         if applied.paused_by is not None:
             yield Wait(at=math.inf, why=f"paused by policy {applied.paused_by}", kind=WaitKind.BLOCKED)
         if (open_at := self.opens(applied, now)) > now:
@@ -81,13 +81,13 @@ class HostAvailability:
             yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", kind=WaitKind.BLOCKED)
         if (again_at := self.put_off.get(host, now)) > now:
             yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
-        for robots in robots_of(self._knowledge.robots, host):
+        for robots in robots_of(self._context.robots, host):
             if (open_at := self.opens(robots, now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", kind=WaitKind.QUIET)
 
 
 def robots_of(cache: RobotsCache, host: str) -> list[Robots]:
-    """What the robots.txt files of a host say that are known, of either scheme."""
+    """The robots.txt files of a host that have been read, of either scheme."""
     entries = (cache.get(f"{scheme}://{host}") for scheme in ("http", "https"))
     return [entry.robots for entry in entries if entry is not None and entry.robots is not None]
 

@@ -1,4 +1,4 @@
-"""What the keeper of gates has to know of the crawl or command that it works for."""
+"""What a Gatekeeper needs of the crawl or command that it works for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from linkcrawl.politeness.robots.cache import RobotsCache
 
 
 class CrawlContext(Protocol):
-    """What a gatekeeper has to know: the Session of a crawl does, and so does the Outlook of a command."""
+    """A crawl's Session, or a command's StoreSnapshot.
+
+    `clean`: the crawl before ended in good order; `started_at`, `now`: Unix seconds; `skew`: seconds by which the
+    machine's clock differs from `now` while it isn't known which of them is right.
+    """
 
     @property
     def config(self) -> Config: ...

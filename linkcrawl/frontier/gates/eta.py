@@ -1,7 +1,6 @@
-"""PURE. Where the gates of a crawl stand, and how long their work will take at least.
+"""PURE. The state of a crawl's gates, and how long their work takes at least.
 
-The arithmetic is that of the bound (docs/politeness.md): a crawl lasts as long as its slowest gate, and as long as all
-its requests take when CONCURRENT_REQUESTS of them are in flight.
+A crawl lasts as long as its slowest gate, and as long as all its requests take with CONCURRENT_REQUESTS in flight.
 """
 
 from __future__ import annotations
@@ -19,9 +18,11 @@ from linkcrawl.frontier.gates.workbench import Gate, GateState
 
 @frozen(kw_only=True)
 class FrontierStats:
-    """Gates by what they do, and the work left. `waiting`: for their delay, a silence or a limit; `blocked`: until a
-    person unblocks them; their links are not counted in `due`, nor in `eta` those of gates that stay closed for longer
-    than the crawl is patient. `eta`: seconds. `slowest`: the gate that `eta` waits for, and its own seconds.
+    """How many gates are in which state, and the work left.
+
+    `waiting`: for their delay, a silence or a limit. `blocked`: until a person unblocks them; `due` leaves out their
+    links. `eta`: seconds until the work is done, without gates that stay closed for longer than the crawl's patience.
+    `slowest`: the gate that `eta` waits for, and its seconds.
     """
 
     ready: int
@@ -34,42 +35,42 @@ class FrontierStats:
 
 
 def frontier_stats(
-    gates: Iterable[Gate[Any]], now: float, *, service: float, permits: int, patience: float
+    gates: Iterable[Gate[Any]], now: float, *, response_time: float, concurrency: int, patience: float
 ) -> FrontierStats:
-    """Read the gates once. `service`: seconds that a check takes without waiting, on average; `permits`:
+    """Count the gates. `response_time`: seconds that a request takes on average, waiting not included; `concurrency`:
     CONCURRENT_REQUESTS; `patience`: LINKCRAWL_PATIENCE, seconds."""
-    places = dict.fromkeys(GateState, 0)
-    blocked = due = within = 0
+    states = dict.fromkeys(GateState, 0)
+    blocked = due = in_time = 0
     longest, slowest = 0.0, None
     for gate in gates:
         left = len(gate) + gate.backlog
         if gate.wake == inf and gate.state is not GateState.IN_FLIGHT:
             blocked += bool(left)
             continue
-        places[gate.state] += 1
+        states[gate.state] += 1
         due += left
         wait = max(0.0, gate.wake - now)
         if not left or wait > patience:
             continue
-        within += left
-        seconds = wait + left * service + (left - 1) * gate.delay
+        in_time += left
+        seconds = wait + left * response_time + (left - 1) * gate.delay
         if seconds > longest:
             longest, slowest = seconds, gate.name
     return FrontierStats(
-        ready=places[GateState.READY],
-        waiting=places[GateState.WAITING] + places[GateState.RATE_LIMITED],
-        in_flight=places[GateState.IN_FLIGHT],
+        ready=states[GateState.READY],
+        waiting=states[GateState.WAITING] + states[GateState.RATE_LIMITED],
+        in_flight=states[GateState.IN_FLIGHT],
         blocked=blocked,
         due=due,
-        eta=max(longest, within * service / max(1, permits)),
+        eta=max(longest, in_time * response_time / max(1, concurrency)),
         slowest=None if slowest is None else (slowest, longest),
     )
 
 
 @frozen(kw_only=True)
 class RecheckCycle:
-    """One round over the `links` of all `hosts` behind a gate, a request each. `gap`: seconds from one answer to the
-    next, the server's own time included. `interval`: seconds after which a good link is first asked again."""
+    """One request for each of the `links` of the `hosts` behind a gate. `gap`: seconds from one answer to the next;
+    `interval`: seconds after which a good link is due again."""
 
     gate: str
     hosts: int
@@ -79,23 +80,23 @@ class RecheckCycle:
 
     @property
     def seconds(self) -> float:
-        """How long the round takes at the delay in force."""
+        """How long the cycle takes at the delay in force."""
         return self.links * self.gap
 
     @property
     def can_be_met(self) -> bool:
-        """Whether it ends before its first links are due again."""
+        """True where it ends before its first links are due again."""
         return self.seconds <= self.interval
 
 
 def recheck_cycles(links: Mapping[str, int], keeper: Gatekeeper, interval: float) -> list[RecheckCycle]:
-    """The recheck cycles of all gates, the longest first. `links`: by host, whether due or not. `keeper`: one that no
-    crawl uses, for it opens gates of its own. `interval`: the plan's, where no policy rule has another."""
+    """The recheck cycles of all gates, the longest first. `links`: by host, due or not. `keeper`: not a crawl's own,
+    for hosts are added to its gates. `interval`: seconds, where no policy says otherwise."""
     hosts: dict[str, list[str]] = {}
     for host in links:
-        name = keeper.name(host)
-        hosts.setdefault(name, []).append(host)
-        keeper.add_host(Gate(name, -math.inf), host)
+        gate = keeper.gate_of(host)
+        hosts.setdefault(gate, []).append(host)
+        keeper.add_host(Gate(gate, -math.inf), host)
     found = [
         RecheckCycle(
             gate=gate,
@@ -106,4 +107,4 @@ def recheck_cycles(links: Mapping[str, int], keeper: Gatekeeper, interval: float
         )
         for gate, members in hosts.items()
     ]
-    return sorted(found, key=lambda each: -each.seconds)
+    return sorted(found, key=lambda cycle: -cycle.seconds)

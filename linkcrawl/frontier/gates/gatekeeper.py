@@ -1,4 +1,7 @@
-"""Which gate a host belongs to, what it must keep, and when it opens again: policy, robots.txt and pace together."""
+"""Which gate a host belongs to, what the gate must keep, and when it opens: policies, robots.txt and pace together.
+
+PURE: the time is the context's.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.frontier.gates.addresses import Addresses
-from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, robots_of
+from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, Hours, robots_of
 from linkcrawl.frontier.gates.context import CrawlContext
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order
@@ -39,101 +42,101 @@ class Completed:
 
 
 class Gatekeeper:
-    """Keeps a Pace for every gate and the hosts that it covers. The arithmetic is politeness.pacing's; here it is fed,
-    asked, and remembered. Where a gate covers several hosts, the strictest of them holds for all."""
+    """Keeps the pace of every gate, and which hosts a gate covers. Where it covers several, the strictest limits hold
+    for all. The arithmetic is politeness.pacing's. Times are Unix seconds."""
 
-    def __init__(self, session: CrawlContext):
-        self._session = session
+    def __init__(self, context: CrawlContext):
+        self._context = context
         self._paces: dict[str, Pace] = {}
         self._members: dict[str, set[str]] = {}
         self._limits: dict[str, PacingLimits] = {}
-        self._valid: dict[str, float] = {}  # until when limits hold
-        self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # worked out once for the same pace and limits
-        self.availability = HostAvailability(session)
+        self._valid: dict[str, float] = {}  # until when the limits of a gate hold
+        self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # computed once for the same pace and limits
+        self.availability = HostAvailability(context)
         self._addresses = Addresses()
-        self._groups: dict[str, str] = {}  # by the first host at an address: the group rule that one there belongs to
-        #: Hosts whose address has been asked for, whatever came of it.
-        self.known: set[str] = set()
+        self._groups: dict[str, str] = {}  # by the leader of an address: the group rule of one of the hosts there
+        #: Hosts whose addresses have been looked up, also without success.
+        self.looked_up: set[str] = set()
 
-    # Who belongs where.
+    # Which host belongs to which gate.
 
-    def name(self, host: str) -> str:
-        """The gate of a host: its policy group; else that of a host at its server's address that has one; else that of
-        the first host known there; its own where many registered domains live there."""
-        group = self._session.policies.of_host(host).gate
+    def gate_of(self, host: str) -> str:
+        """The gate of a host: its policy group's; else the group's of a host at the same address; else that of the
+        first host at that address. Its own where many registered domains share the address."""
+        group = self._context.policies.of_host(host).gate
         if group is not None:
             return group_gate(group)
-        if host in self.known:
+        if host in self.looked_up:
             leader = self._addresses.leader(host)
             return group_gate(self._groups[leader]) if leader in self._groups else leader
-        before = self._session.hosts.gate(host)  # as far as is known while its address isn't
+        before = self._context.hosts.gate(host)  # until its address has been looked up
         return host if kind_of(before) is MemoryKind.GROUP else before
 
-    def learn(self, host: str, addresses: tuple[str, ...]) -> bool:
-        """The addresses of a host, none where it has none. True where hosts have to leave the gate that they had:
-        many strangers turn out to live at their address, or the host brings its policy group there."""
-        self.known.add(host)
+    def learn_addresses(self, host: str, addresses: tuple[str, ...]) -> bool:
+        """Learn the addresses of a host; none where the name has none. Returns True where other hosts must leave their
+        gate: many strangers share their address, or the host brings its policy group there."""
+        self.looked_up.add(host)
         strangers = bool(self._addresses.learn(host, addresses))
         return self._brings_group(host) or strangers
 
     def regroup(self) -> None:
-        """Policies have changed, or hosts have left the gate of their address."""
+        """Work out anew which address belongs to which group: policies have changed, or hosts have left a gate."""
         self._groups.clear()
-        for host in sorted(self.known):
+        for host in sorted(self.looked_up):
             self._brings_group(host)
 
     def _brings_group(self, host: str) -> bool:
-        """Take note of a host's policy group; whether others at its address come into it."""
-        group, leader = self._session.policies.of_host(host).gate, self._addresses.leader(host)
+        """Remember a host's policy group. Returns True where others at its address come into it."""
+        group, leader = self._context.policies.of_host(host).gate, self._addresses.leader(host)
         if group is None or leader in self._groups:
             return False
         self._groups[leader] = group
         return leader != host
 
-    def share(self, addresses: Addresses) -> None:
-        """Have others say which hosts share an address (workers of a cluster must say the same)."""
+    def use_addresses(self, addresses: Addresses) -> None:
+        """Go by these addresses, which all workers of a cluster share."""
         self._addresses = addresses
 
     def forget(self, gate: str) -> None:
-        """The gate is another worker's, or was: nothing that is known of it here counts."""
+        """Forget everything about a gate that another worker leases, or has leased meanwhile."""
         for known in (self._paces, self._members, self._limits, self._valid, self._delays):
             known.pop(gate, None)
 
     def assume_just_requested(self, gate: str, now: float) -> None:
-        """The gate may have been asked just now by someone who didn't live to tell: one full delay."""
+        """Have the gate wait one full delay: a worker that died may have sent a request just now."""
         self._paces[gate] = assume_just_requested(self.pace(gate), now)
 
     def forget_members(self, gate: str) -> None:
-        """Which hosts the gate covers is to be worked out anew."""
+        """Forget which hosts the gate covers; they are added again."""
         self._members.pop(gate, None)
 
     def applied(self, host: str) -> Applied:
-        """What the policy rules say of every request to a host."""
-        return self._session.policies.of_host(host)
+        """What the policies say of every request to a host."""
+        return self._context.policies.of_host(host)
 
     def members(self, gate: str) -> frozenset[str]:
-        """The hosts that the gate has been opened for."""
+        """The hosts that were added to the gate."""
         return frozenset(self._members.get(gate, ()))
 
     # What a gate must keep.
 
     def pacing_limits(self, gate: str) -> PacingLimits:
         """What requests through this gate must keep, each number with its origin."""
-        known, now = self._limits.get(gate), self._session.now()
+        known, now = self._limits.get(gate), self._context.now()
         if known is None or self._valid.get(gate, math.inf) <= now:
             known = self._limits[gate] = strictest([self._host_limits(host) for host in sorted(self._hosts(gate))])
             self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
         return known
 
     def _valid_until(self, host: str, now: float) -> float:
-        """How long a host's limits hold: a Request-rate may be for some hours of the day, to the minute."""
-        hours = any(robots.keeps_hours for robots in robots_of(self._session.robots, host))
+        """Until when a host's limits hold. A Request-rate may be for some hours of the day, to the minute."""
+        hours = any(robots.keeps_hours for robots in robots_of(self._context.robots, host))
         return (now // 60 + 1) * 60 if hours else math.inf
 
     def _host_limits(self, host: str) -> PacingLimits:
-        session, applied = self._session, self.applied(host)
-        config, now = session.config, session.now()
-        asked = robots_of(session.robots, host)
+        context, applied = self._context, self.applied(host)
+        config, now = context.config, context.now()
+        asked = robots_of(context.robots, host)
         delays = [robots.crawl_delay for robots in asked]
         rates = [robots.request_delay(now) for robots in asked]
         return PacingLimits(
@@ -158,37 +161,37 @@ class Gatekeeper:
         return known[2]
 
     def considered(self, gate: str) -> list[Delay]:
-        """Every number that the delay in force is the largest of."""
+        """All numbers that the delay in force is the largest of."""
         return considered(self.pace(gate), self.pacing_limits(gate))
 
     def required(self, gate: str) -> Delay:
-        """The gap that the next request must leave to the end of the last one, its cost included."""
+        """The gap between the end of the last request, whose cost counts, and the next one."""
         return required(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
 
     def pace(self, gate: str) -> Pace:
-        """How the gate has answered up to now, over restarts."""
+        """The pace of a gate, over restarts."""
         known = self._paces.get(gate)
         if known is None:
-            known = self._session.hosts.pace(gate)
-            if not self._session.clean:
-                # a request may have been sent that nobody has noted: one full delay from our start
-                known = assume_just_requested(known, self._session.started_at)
+            known = self._context.hosts.pace(gate)
+            if not self._context.clean:
+                # a request may have been sent that was not stored: one full delay from our start
+                known = assume_just_requested(known, self._context.started_at)
             self._paces[gate] = known
         return known
 
     def wait(self, gate: str, now: float) -> Wait:
-        """When the gate may send, and why not before: its pace, and the first of its hosts that may be asked."""
+        """When the gate may send, and why not before: by its pace, and by the first of its hosts that may be asked."""
         waits = (self._ready(gate), self.availability.of_gate(self._hosts(gate), now))
         return max(ALWAYS, *waits, key=lambda wait: wait.at)
 
     def host_wait(self, gate: str, host: str, now: float) -> Wait:
-        """When a host behind the gate may be asked, and why not before."""
+        """When a host of the gate may be asked, and why not before."""
         waits = (self._ready(gate), self.availability.of_host(host, now))
         return max(ALWAYS, *waits, key=lambda wait: wait.at)
 
     def earliest_for(self, gate: str, host: str, now: float) -> float:
-        """When a request to a host may go that its gate has let go by what it knew when it last worked out its time:
-        `now` at the earliest. Quiet hours may have begun since, Visit-time ended, a Request-rate come into force."""
+        """When a request to this host may go, `now` at the earliest. Its gate was opened by what held some time ago:
+        quiet hours may have begun since, a Visit-time may have ended, a Request-rate may have come into force."""
         opens = max(now, self.availability.of_host(host, now).at)
         if self._valid.get(gate, math.inf) <= now:
             opens = max(opens, self._ready(gate).at)
@@ -198,25 +201,37 @@ class Gatekeeper:
         return ready_at(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
 
     def is_shut(self, gate: str, host: str, now: float) -> bool:
-        """Whether a host behind the gate is closed for longer than anything should wait for it in memory."""
+        """True where a host of the gate is closed for longer than a task should wait for it in memory."""
         at = self.host_wait(gate, host, now).at
         return at == math.inf or (at > now and self.pace(gate).blocked_since is not None)
 
     def paced_until(self, gate: str) -> float:
-        """When the gate may send by its pace alone (Unix seconds), whatever hours and orders say of its hosts."""
+        """When the gate may send by its pace alone, without the hours and orders of its hosts."""
         return self._ready(gate).at
 
     def is_shared(self, gate: str) -> bool:
-        """Whether several hosts are behind the gate."""
+        """True for a gate of several hosts."""
         return len(self._members.get(gate, ())) > 1
 
     def _hosts(self, gate: str) -> set[str]:
         return self._members.get(gate) or {gate}
 
+    def is_paused(self, host: str) -> bool:
+        """True where a policy keeps the host shut for good."""
+        return self.availability.is_paused(host)
+
+    def opens(self, hours: Hours, now: float) -> float:
+        """When these hours open."""
+        return self.availability.opens(hours, now)
+
     # What changes.
 
+    def put_off(self, host: str, until: float) -> None:
+        """Leave the host alone until then: its robots.txt can't be read again just now."""
+        self.availability.put_off[host] = until
+
     def add_host(self, gate: Gate[Any], host: str) -> None:
-        """A host comes to its gate: the gate keeps its limits too from now on, and what it still had to wait for."""
+        """Add a host to its gate, which keeps the host's limits too from now on, and what it had still to wait for."""
         if host in self._members.setdefault(gate.name, set()):
             return
         self._members[gate.name].add(host)
@@ -225,8 +240,8 @@ class Gatekeeper:
         if len(self._members[gate.name]) == 1:
             self.recompute(gate)
             return
-        # one host more; to work out anew what thousands have said, each time that one comes, would take too long
-        now = self._session.now()
+        # a gate may have thousands of hosts: its limits and the new host's are compared, not those of all
+        now = self._context.now()
         self._limits[gate.name] = strictest([self.pacing_limits(gate.name), self._host_limits(host)])
         gate.delay = self.delay(gate.name).seconds
         self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
@@ -235,28 +250,27 @@ class Gatekeeper:
         gate.wake = max(gate.wake, self._ready(gate.name).at)
 
     def _bring(self, gate: str, host: str) -> None:
-        """Nothing that a host has asked for is forgotten because its gate has another name than before."""
-        before = self._session.hosts.gate(host)
+        """Have a host that changes its gate bring its pace along: what it has asked for still holds."""
+        before = self._context.hosts.gate(host)
         if before == gate:
             return
         brought = self.pace(before)
         if brought != Pace():
             self._keep(gate, merge(self.pace(gate), brought))
         if host != gate:
-            self._session.hosts.keep_gate(host, gate)
+            self._context.hosts.keep_gate(host, gate)
 
     def recompute(self, gate: Gate[Any]) -> None:
-        """Something has changed for the gate (a host more, policies, robots.txt, an order): work out anew what it must
-        keep and when it opens."""
+        """Compute anew what the gate must keep and when it opens: policies, a robots.txt or an order have changed."""
         self._limits.pop(gate.name, None)
         gate.delay = self.delay(gate.name).seconds
-        gate.wake = self.wait(gate.name, self._session.now()).at
+        gate.wake = self.wait(gate.name, self._context.now()).at
 
     def shift(self, seconds: float, since: float) -> None:
         """The clock has been moved by `seconds`: whatever is remembered of this crawl (which began at `since`, on the
         clock of before) moves with it. Every gate is to be recomputed then."""
-        self._session.hosts.shift(seconds, since)
-        self._session.robots.shift(seconds, since)
+        self._context.hosts.shift(seconds, since)
+        self._context.robots.shift(seconds, since)
         for gate, pace in self._paces.items():
             if pace.last_end is not None and pace.last_end >= since:
                 self._keep(gate, shifted(pace, seconds))
@@ -266,41 +280,42 @@ class Gatekeeper:
         self._limits.clear()
 
     def handed_out(self, gate: str) -> None:
-        """A request is on its way: people who look should see it."""
-        self._session.hosts.asked(gate, self.pace(gate), self._session.now())
+        """Remember that a request is on its way, for `scrapy hosts`."""
+        self._context.hosts.asked(gate, self.pace(gate), self._context.now())
 
     def completed(self, gate: Gate[Any], host: str, outcome: Outcome, cost: float) -> Completed:
-        """Take note of what came of a request; `cost`: how many delays it is worth."""
-        now = self._session.now()
+        """Take the end of a request into the gate's pace. `cost`: how many delays the request counts for."""
+        now = self._context.now()
         sample = sample_of(outcome, now, cost)
         pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample)
         self._keep(gate.name, pace)
-        self._session.hosts.learn_answer(host, outcome.status is not None, now)
+        self._context.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.delay(gate.name).seconds
         return Completed(wake=self.wait(gate.name, now).at, refused=sample.refused, events=events)
 
     def limit_opens(self, limit: SharedLimit) -> float:
-        """When a limit may strike next by what is known from before this crawl, and by its checks of today."""
+        """When a shared limit allows the next start: by its delay, over restarts, and by its quotas."""
         pace, limits = self.pace(limit_key(limit.name)), pacing_limits_of(limit)
         return ready_at(pace, limits, delay(pace, limits)).at
 
     def limit_started(self, limit: str, *, counts: bool = True) -> None:
-        """A check has cleared the limit of this name just now. `counts`: for today; it has already where it is sent."""
-        key, now = limit_key(limit), self._session.now()
+        """Something has started under the limit of this name. `counts`: towards its quotas; False where it has been
+        counted when it was handed out."""
+        key, now = limit_key(limit), self._context.now()
         pace = self.pace(key)
         counted = count_request(pace.counts, now) if counts else pace.counts
         self._keep(key, evolve(pace, last_end=now, counts=counted))
 
     def take_orders(self, orders: dict[str, Order]) -> list[str]:
-        """Orders of people, by host key; the names of the gates that they change something for."""
+        """Obey the orders of people, by host. Returns the names of the gates that they change something for."""
         before, self.availability.orders = self.availability.orders, orders
         changed = {host for host in {*orders, *before} if orders.get(host) != before.get(host)}
         for host in changed:
-            self._reopen(host, self.name(host))
-        return sorted({self.name(host) for host in changed})
+            self._reopen(host, self.gate_of(host))
+        return sorted({self.gate_of(host) for host in changed})
 
     def _reopen(self, host: str, gate: str) -> None:
-        """Obey the order that stands for a host, where it re-opens a gate that the ban circuit has blocked before."""
+        """Open a gate that the ban circuit has blocked, where a later order says so."""
         order, pace = self.availability.orders.get(host), self.pace(gate)
         if order is not None and order.reopens(pace.blocked_since):
             self._keep(gate, unblocked(pace))
@@ -308,4 +323,4 @@ class Gatekeeper:
     def _keep(self, gate: str, pace: Pace) -> None:
         """The gate's (or limit's) pace from now on, also over a restart."""
         self._paces[gate] = pace
-        self._session.hosts.keep_pace(gate, pace)
+        self._context.hosts.keep_pace(gate, pace)
