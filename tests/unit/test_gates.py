@@ -341,7 +341,7 @@ def test_an_order_reopens_a_ban_of_the_gate_before_addresses_are_known(opened: O
     again = Gatekeeper(opened(memories=kept(at)))
     again.take_orders({"b.example": Order(host="b.example", act=Act.UNBLOCK, at=clock())})
     for name in ("b.example", "a.example"):  # the other one comes first, and so leads
-        again.learn(name, ("192.0.2.1",))
+        again.learn_addresses(name, ("192.0.2.1",))
     gates_of(again, ["b.example", "a.example"])
     assert again.wait("b.example", clock()).at < math.inf
 
@@ -356,7 +356,7 @@ def test_what_a_server_asked_for_holds_whatever_its_gate_is_called_next(opened: 
     memories = kept(at)
     for later in (opened(memories=memories), opened(GROUP.replace("*.museum.example", "b.example"), memories=memories)):
         again = Gatekeeper(later)
-        again.learn("b.example", ("192.0.2.1",))
+        again.learn_addresses("b.example", ("192.0.2.1",))
         name = gate_of(again, "b.example").name
         assert again.wait(name, clock()).at == T0 + 900, name
         assert again.pace(name).back_off > 0
