@@ -145,7 +145,7 @@ def hosts(cluster: Cluster, *arguments: str) -> str:
 
 
 def test_hosts_shows_workers_and_who_leases_what(tmp_path: Path, site: RunningSite) -> None:
-    urls = [site.url(healthy(host), f"/{page}") for host in range(12) for page in range(30)]
+    urls = [site.url(healthy(host), f"/{page}") for host in range(12) for page in range(200)]
     with running_cluster(tmp_path) as cluster:
         cluster.seed(urls)
         workers = [cluster.start(), cluster.start()]
