@@ -42,7 +42,8 @@ Workload = tuple[tuple[object, ...], int, Mapping[str, object]]
 
 @frozen(kw_only=True)
 class Round:
-    """Checks a second while all workers were at work; seconds of processor of all of them; the smallest share."""
+    """`rate`: checks a second while all workers work. `cpu`: processor seconds of all of them. `least`: share of
+    the checks (0 to 1) of the worker that made fewest."""
 
     rate: float
     cpu: float
@@ -68,11 +69,11 @@ def crawl(folder: Path, served: kit.Served, workload: Workload, workers: int) ->
     hosts = kit.hosts(HOSTS)
     seeds = kit.write_seeds(folder / "seeds.jsonl", (served.url(hosts[n % HOSTS], f"/{n}") for n in range(links)))
     with databases() as where:
-        told = {**kit.UNHURT, **settings, **where}
+        options = {**kit.UNHURT, **settings, **where}
         if not workers:
-            told["LINKCRAWL_FRONTIER"] = "local"
-        kit.run(kit.linkcrawl("seed", seeds, **told), folder)
-        running = [_start(folder / f"worker{number}", told) for number in range(max(1, workers))]
+            options["LINKCRAWL_FRONTIER"] = "local"
+        kit.run(kit.linkcrawl("seed", seeds, **options), folder)
+        running = [_start(folder / f"worker{number}", options) for number in range(max(1, workers))]
         usages = [os.wait4(process.pid, 0) for process in running]
         for process, (_, status, _) in zip(running, usages, strict=True):
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -80,19 +81,19 @@ def crawl(folder: Path, served: kit.Served, workload: Workload, workers: int) ->
             raise SystemExit(f"a worker failed; its log is in {folder}")
         with closing(open_store(str(where["LINKCRAWL_STORE"]))) as store:
             assert store.books(time.time()).records == links
-    told_by = [_times(folder / f"worker{number}" / "feed.jsonl") for number in range(len(running))]
-    assert sum(map(len, told_by)) == links
-    start, end = max(times[0] for times in told_by), min(times[-1] for times in told_by)
+    check_times = [_times(folder / f"worker{number}" / "feed.jsonl") for number in range(len(running))]
+    assert sum(map(len, check_times)) == links
+    start, end = max(times[0] for times in check_times), min(times[-1] for times in check_times)
     return Round(
-        rate=sum(start <= time <= end for times in told_by for time in times) / (end - start),
+        rate=sum(start <= time <= end for times in check_times for time in times) / (end - start),
         cpu=sum(usage.ru_utime + usage.ru_stime for _, _, usage in usages),
-        least=min(map(len, told_by)) / links,
+        least=min(map(len, check_times)) / links,
     )
 
 
-def _start(folder: Path, told: Mapping[str, object]) -> subprocess.Popen[bytes]:
+def _start(folder: Path, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
-    command = kit.linkcrawl("crawl", "resourceproxies", "-O", "feed.jsonl", **told)
+    command = kit.linkcrawl("crawl", "resourceproxies", "-O", "feed.jsonl", **options)
     environment = {**os.environ, "PYTHONPATH": str(kit.ROOT)}
     with (folder / "output.txt").open("wb") as output:
         return subprocess.Popen(
@@ -121,15 +122,15 @@ def rounds(folder: Path, workload: Workload, numbers: list[int]) -> dict[int, li
 def growth(folder: Path, workload: Workload, numbers: list[int]) -> str:
     """A table by number of workers."""
     found = rounds(folder, workload, numbers)
-    rates = {number: statistics.median(each.rate for each in found[number]) for number in numbers}
+    rates = {number: statistics.median(crawled.rate for crawled in found[number]) for number in numbers}
     return kit.table(
         [
             {
                 "workers": number or "alone",
                 "checks/s": round(rates[number]),
                 "x one worker": f"{rates[number] / rates[1]:.2f}",
-                "processor seconds": f"{statistics.median(each.cpu for each in found[number]):.1f}",
-                "smallest share": f"{statistics.median(each.least for each in found[number]):.0%}",
+                "processor seconds": f"{statistics.median(crawled.cpu for crawled in found[number]):.1f}",
+                "smallest share": f"{statistics.median(crawled.least for crawled in found[number]):.0%}",
             }
             for number in numbers
         ]

