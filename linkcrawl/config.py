@@ -21,6 +21,7 @@ from attrs import frozen
 
 from linkcrawl import __version__
 from linkcrawl.errors import ConfigError
+from linkcrawl.urls.servers import shown
 from linkcrawl.urls.userinfo import without_userinfo
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -156,11 +157,26 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
 
 
 def _refuse_unknown(settings: Mapping[str, Any]) -> None:
-    for name in [*settings, *os.environ]:
-        if not name.startswith("LINKCRAWL_"):
-            continue
-        if name not in KNOWN:
+    environment = (name for name, value in os.environ.items() if not _is_of_kubernetes(name, value))
+    for name in [*settings, *environment]:
+        if name.startswith("LINKCRAWL_") and name not in KNOWN:
             raise ConfigError(f"{name}: no such setting; there are {', '.join(sorted(KNOWN))}")
+
+
+def environment_value(name: str) -> Any:
+    """A setting's value in the environment, else its default. A variable that Kubernetes makes for a service counts as
+    missing: that of a service `linkcrawl-metrics` is named LINKCRAWL_METRICS_PORT."""
+    value, setting = os.environ.get(name), KNOWN[name]
+    is_set = setting.environment and value is not None and not _is_of_kubernetes(name, value)
+    return value if is_set else setting.default
+
+
+def _is_of_kubernetes(name: str, value: str) -> bool:
+    """True for a variable that Kubernetes, and Docker's links before it, set in every container for each service: of
+    `linkcrawl` or `linkcrawl-…`, these begin with LINKCRAWL_ (kubernetes.io, Service, environment variables)."""
+    if name.endswith("_PORT") and re.match(r"(tcp|udp|sctp)://", value):
+        return True
+    return re.search(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$", name) is not None
 
 
 def _text(settings: Mapping[str, Any], name: str) -> str:
@@ -174,8 +190,7 @@ def _frontier(settings: Mapping[str, Any]) -> str:
     value = _text(settings, "LINKCRAWL_FRONTIER")
     if value != LOCAL and not value.startswith(("redis://", "rediss://", "unix://")):
         raise ConfigError(
-            f"LINKCRAWL_FRONTIER: {without_userinfo(value)!r} is not understood; "
-            f"{LOCAL} or redis://HOST:PORT/DB would work"
+            f"LINKCRAWL_FRONTIER: {shown(value)!r} is not understood; {LOCAL} or redis://HOST:PORT/DB would work"
         )
     return value
 

@@ -4,18 +4,20 @@
 environment overrides this file, and `-s` overrides the environment.
 """
 
-import os
+from linkcrawl.startup import exit_on_signals
 
-from linkcrawl.config import KNOWN
-from linkcrawl.items import RECORD_FIELDS
+exit_on_signals()
+
+from linkcrawl.config import KNOWN, environment_value  # noqa: E402  # this takes a while
+from linkcrawl.items import RECORD_FIELDS  # noqa: E402
 
 BOT_NAME = "linkcrawl"
 SPIDER_MODULES = ["linkcrawl.spiders"]
 NEWSPIDER_MODULE = "linkcrawl.spiders"
 COMMANDS_MODULE = "linkcrawl.commands"
 
-for _name, _info in KNOWN.items():
-    globals()[_name] = os.environ.get(_name, _info.default) if _info.environment else _info.default
+for _name in KNOWN:
+    globals()[_name] = environment_value(_name)
 
 # Pace, which the frontier's gates keep. docs/politeness.md has the arithmetic.
 DOWNLOAD_DELAY = 1.0

@@ -15,11 +15,11 @@ from types import FrameType
 from scrapy.commands import ScrapyCommand
 
 from linkcrawl.errors import ConfigError, SourceLost, StoreError, StoreLost
+from linkcrawl.startup import INTERRUPTED
 
 # Exit statuses (docs/operator.md).
 STORE_LOST = 1
 UNUSABLE = 2
-INTERRUPTED = 130
 
 #: Errors of writing that mean: no room, or a damaged disk.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -38,7 +38,7 @@ def reporting_faults(command: ScrapyCommand) -> Iterator[None]:
     fault. A fault of ours keeps its traceback.
     """
     try:
-        with _sigterm_as_interrupt():
+        with _signals_as_interrupt():
             yield
             sys.stdout.flush()
     except (ConfigError, StoreError, SourceLost) as fault:
@@ -62,15 +62,16 @@ def _discard_output() -> None:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
+def _signals_as_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

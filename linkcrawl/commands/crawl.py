@@ -1,4 +1,4 @@
-"""`scrapy crawl`, with linkcrawl's exit statuses: what is unusable is said in one line before anything is sent."""
+"""`scrapy crawl` with linkcrawl's exit statuses. Unusable settings or input are one line, before anything is sent."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from scrapy.spiderloader import get_spider_loader
 from w3lib.url import file_uri_to_path
 
 from linkcrawl.assembly import open_session
+from linkcrawl.cli.errors import STORE_LOST, UNUSABLE, print_fault
+from linkcrawl.cli.log_file import install_log_file
 from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.extensions.feeds import feed_failed
 from linkcrawl.spiders.resourceproxies import ResourceProxies
+from linkcrawl.startup import INTERRUPTED
 from linkcrawl.wiring import check_wiring
 
-#: Exit status by the reason that a crawl gave for its end; any other reason is a fault of ours. A second interruption
-#: stops it before it can give one.
-EXIT = {"finished": 0, "store_lost": 1, "shutdown": 130, None: 130}
+#: Exit status by the finish reason of a crawl; any other reason is a fault of ours. A second interruption stops it
+#: without a reason.
+EXIT = {"finished": 0, "store_lost": STORE_LOST, "unusable_input": UNUSABLE, "shutdown": INTERRUPTED, None: INTERRUPTED}
 
 
 class Command(CrawlCommand):
-    """Takes the place of Scrapy's own command of this name."""
+    """Replaces Scrapy's own command of this name."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -41,12 +44,14 @@ class Command(CrawlCommand):
             _check_log(self.settings)
             _check_feeds(self.settings)
             opts.spargs["session"] = open_session(self.settings, opts.spargs)
+            if self.settings["LOG_FILE"]:
+                install_log_file(self.settings)
         except (ConfigError, StoreError) as fault:
-            print(f"linkcrawl: {fault}", file=sys.stderr)
-            if log := self.settings.get("LOG_FILE"):  # where scrapyd's users look: it drops standard error
+            print_fault(fault)
+            if log := self.settings.get("LOG_FILE"):  # scrapyd drops standard error, its users read the log
                 with contextlib.suppress(OSError), Path(log).open("a", encoding="utf-8") as file:
                     file.write(f"linkcrawl: {fault}\n")
-            sys.exit(2)
+            sys.exit(UNUSABLE)
 
     def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
         self._crawler = super()._create_crawler(spidercls)
@@ -66,7 +71,7 @@ def _check_spider(settings: BaseSettings, args: list[str]) -> None:
 
 
 def _check_log(settings: BaseSettings) -> None:
-    """What Scrapy's logging would break off at, after the store was taken."""
+    """Raise ConfigError for a log that Scrapy could not open; it would find out after the store was claimed."""
     level = settings["LOG_LEVEL"]
     if isinstance(level, str) and level not in logging.getLevelNamesMapping():
         raise ConfigError(f"LOG_LEVEL: {level!r} is no level; DEBUG, INFO, WARNING, ERROR or CRITICAL would work")
@@ -75,12 +80,13 @@ def _check_log(settings: BaseSettings) -> None:
 
 
 def _check_feeds(settings: BaseSettings) -> None:
-    """Scrapy opens a feed with the first record, and a crawl goes on without a feed that can't be opened."""
+    """Raise ConfigError for a feed that can't be written. Scrapy opens a feed with the first record only, and goes on
+    without one that can't be opened."""
     for uri in map(str, settings.getdict("FEEDS")):
-        if urlsplit(uri).scheme not in ("", "file") or "%(" in uri:  # another storage; a name that is made later
+        if urlsplit(uri).scheme not in ("", "file") or "%(" in uri:  # another storage, or a name that is made later
             continue
         path = Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
-        with contextlib.suppress(OSError):  # opening the file says it better
+        with contextlib.suppress(OSError):  # opening the file reports it better
             path.parent.mkdir(parents=True, exist_ok=True)  # as Scrapy does
         _check_writable("feed", path)
 
@@ -88,7 +94,7 @@ def _check_feeds(settings: BaseSettings) -> None:
 def _check_writable(name: str, path: Path) -> None:
     existed = path.exists()
     if existed and not path.is_file() and not path.is_dir():
-        return  # a pipe or a terminal: to open it could wait, or be taken for its end
+        return  # a pipe or a terminal: opening it could block, or look like its end to the reader
     try:
         path.open("ab").close()
     except OSError as fault:

@@ -29,8 +29,9 @@ from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import LAST_MOMENT, DueLink, Finished, LinkState, Reject, Seed
 from linkcrawl.sources.databases import CODEC, seed_of
 from linkcrawl.stores.contract import Store
-from linkcrawl.stores.mongo.schema import client_of, one_line, shown
+from linkcrawl.stores.mongo.schema import client_of, one_line
 from linkcrawl.text import one_line as printable
+from linkcrawl.urls.servers import shown
 
 WAITING = "linksToBeChecked"
 #: The collections that hold results, oldest first.

@@ -24,7 +24,8 @@ from pymongo.errors import OperationFailure, PyMongoError
 from linkcrawl.errors import ConfigError, SourceLost, StoreError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
-from linkcrawl.stores.mongo.schema import client_of, one_line, shown
+from linkcrawl.stores.mongo.schema import client_of, one_line
+from linkcrawl.urls.servers import shown
 
 logger = logging.getLogger(__name__)
 

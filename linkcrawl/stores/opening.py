@@ -6,7 +6,7 @@ import os
 
 from linkcrawl.errors import StoreError
 from linkcrawl.stores.contract import Store
-from linkcrawl.urls.userinfo import without_userinfo
+from linkcrawl.urls.servers import shown
 
 
 def open_store(url: str) -> Store:
@@ -41,6 +41,6 @@ def _open(url: str, *, make: bool) -> Store:
             ) from fault
         return MongoStore.open(url, make=make)
     raise StoreError(
-        f"LINKCRAWL_STORE: {without_userinfo(url)!r} is not understood; sqlite:///linkcrawl.db or "
+        f"LINKCRAWL_STORE: {shown(url)!r} is not understood; sqlite:///linkcrawl.db or "
         "mongodb://HOST:PORT/DB would work"
     )

@@ -17,7 +17,7 @@ ROOT = Path(linkcrawl.__file__).parent
 
 #: The floors of the house, lowest first: a room imports from its own floor and those below it only.
 FLOORS = [
-    ["linkcrawl.errors", "linkcrawl.text", "linkcrawl.line_file", "linkcrawl.units"],
+    ["linkcrawl.errors", "linkcrawl.startup", "linkcrawl.text", "linkcrawl.line_file", "linkcrawl.units"],
     ["linkcrawl.urls"],
     ["linkcrawl.items", "linkcrawl.redis_client"],
     ["linkcrawl.clock"],

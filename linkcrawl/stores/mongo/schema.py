@@ -29,6 +29,7 @@ from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import FIELDS_OF_RECORD
 from linkcrawl.stores.layout import LAYOUT
 from linkcrawl.stores.mongo.migration import migrate
+from linkcrawl.urls.servers import shown, without_login
 
 #: Milliseconds, where the URL doesn't set them: to find a server that accepts writes, to connect to it, and to wait for
 #: one answer. The last is long enough for the largest aggregation, and ends the wait for a server that hangs.
@@ -114,12 +115,6 @@ MAJORITY = WriteConcern(w="majority")
 DURABLE = WriteConcern(w="majority", j=True)
 
 
-def shown(url: str) -> str:
-    """The URL without user, password and options: for messages."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{re.sub(r'^.*@', '', rest.partition('?')[0])}"
-
-
 def one_line(fault: PyMongoError) -> str:
     """The message of the server or the connection, without the description of the whole deployment."""
     if isinstance(fault, BulkWriteError):
@@ -169,8 +164,8 @@ def client_of(url: str, setting: str, would_work: str = "mongodb://HOST:PORT/DB"
             warnings.simplefilter("error", UserWarning)
             return MongoClient(url, **timeouts)  # type: ignore[arg-type]  # names and values are pymongo's own
     except (*_UNUSABLE_URLS, ValueError, TypeError, UserWarning) as fault:
-        said = " ".join(str(fault).split())
-        raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from fault
+        said = without_login(str(fault), url)
+        raise StoreError(f"{setting}: {shown(url)} is not understood: {said}; {would_work} would work") from None
 
 
 def open_database(url: str, setting: str = "LINKCRAWL_STORE", *, make: bool = True) -> Database[dict[str, Any]]:

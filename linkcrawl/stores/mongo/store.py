@@ -16,11 +16,12 @@ from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFil
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
-from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, shown, unless_read_only
+from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
 from linkcrawl.units import HOUR
+from linkcrawl.urls.servers import shown
 
 #: Seconds for commands that read all records or links, instead of the URL's `socketTimeoutMS`.
 PATIENT = HOUR

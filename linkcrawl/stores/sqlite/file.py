@@ -6,6 +6,7 @@ import fcntl
 import os
 
 from linkcrawl.errors import StoreBusy, StoreError
+from linkcrawl.urls.servers import shown
 
 
 def path_of(url: str) -> str:
@@ -13,7 +14,8 @@ def path_of(url: str) -> str:
     path = url.removeprefix("sqlite:///")
     if path == url or not path or path.startswith(":memory:") or any(char in path for char in "?#\0"):
         raise StoreError(
-            f"LINKCRAWL_STORE: {url!r} is not understood; sqlite:///relative.db or sqlite:////absolute.db would work"
+            f"LINKCRAWL_STORE: {shown(url)!r} is not understood; sqlite:///relative.db or sqlite:////absolute.db would "
+            "work"
         )
     return os.path.realpath(path)
 
@@ -36,11 +38,17 @@ def hold(path: str) -> int:
         raise StoreError(f"LINKCRAWL_STORE: the lock file {path} can't be opened: {fault.strerror}") from fault
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as fault:
+    except BlockingIOError as fault:
         holder = os.read(lock, 32).decode("ascii", "replace").strip() or "unknown"
         os.close(lock)
         raise StoreBusy(
             f"LINKCRAWL_STORE: another crawl (process {holder}) holds this store ({path}): wait for its end, or stop it"
+        ) from fault
+    except OSError as fault:
+        os.close(lock)
+        raise StoreError(
+            f"LINKCRAWL_STORE: the lock file {path} can't be locked: {fault.strerror}; a store on a local disk would "
+            "work"
         ) from fault
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
