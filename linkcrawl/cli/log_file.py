@@ -21,10 +21,12 @@ class LogFileHandler(logging.Handler):
         super().__init__()
         self._path = path
         self._encoding = encoding
-        self._file = LineFile(path)
+        self._file: LineFile | None = LineFile(path)
         self._has_failed = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._file is None:  # the interpreter ends
+            return
         try:
             self._file.add(f"{self.format(record)}\n".encode(self._encoding, "backslashreplace"))
         except OSError as fault:
@@ -35,7 +37,9 @@ class LogFileHandler(logging.Handler):
             self.handleError(record)  # of logging: a record that can't be formatted
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         super().close()
 
 

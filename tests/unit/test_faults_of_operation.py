@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,10 +25,11 @@ from scrapy.statscollectors import MemoryStatsCollector
 from linkcrawl.cli.log_file import LogFileHandler, install_log_file
 from linkcrawl.commands.crawl import EXIT
 from linkcrawl.config import KNOWN, environment_value, read_config
-from linkcrawl.errors import ConfigError, StoreBusy, StoreError
+from linkcrawl.errors import ConfigError, StoreBusy, StoreError, StoreLost
 from linkcrawl.extensions.feeds import FeedExporter, feed_failed
 from linkcrawl.stores.opening import open_existing, open_store
 from linkcrawl.stores.sqlite.file import hold
+from tests.contract.making import entry
 
 ROOT = Path(__file__).parents[2]
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
@@ -61,6 +63,8 @@ def test_a_log_on_a_full_disk_ends_in_one_line(capsys: pytest.CaptureFixture[str
     handler = LogFileHandler(Path("/dev/full"), "utf-8")
     for number in range(9):
         handler.handle(logging.makeLogRecord({"msg": f"line {number}"}))
+    handler.close()
+    handler.handle(logging.makeLogRecord({"msg": "late"}))
     handler.close()
     told = capsys.readouterr()
     assert told.err == "linkcrawl: LOG_FILE: '/dev/full' can't be written, and lacks lines: No space left on device\n"
@@ -245,3 +249,35 @@ def test_other_unknown_variables_are_refused_still(monkeypatch: pytest.MonkeyPat
 def test_as_a_setting_such_a_name_is_unknown() -> None:
     with pytest.raises(ConfigError, match="LINKCRAWL_SERVICE_HOST: no such setting"):
         read_config(settings(LINKCRAWL_SERVICE_HOST="10.96.0.7"), need_contact=False)
+
+
+# A WAL that is deleted under a crawl.
+
+
+@pytest.mark.parametrize("suffixes", [["-wal", "-shm"], ["-wal"]])
+def test_a_deleted_wal_is_noticed_and_what_it_holds_is_kept(tmp_path: Path, suffixes: list[str]) -> None:
+    path = tmp_path / "links.db"
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        for number in range(3):
+            store.add([entry(number)])
+        for suffix in suffixes:
+            Path(f"{path}{suffix}").unlink()
+        for _ in range(2):  # it is tried again, until patience ends
+            with pytest.raises(StoreLost, match=r"links\.db-wal was deleted or replaced while in use"):
+                store.add([entry(3)])
+        if len(suffixes) == 2:  # as after kill -9: the file alone is left
+            (tmp_path / "copy.db").write_bytes(path.read_bytes())
+            with closing(open_store(f"sqlite:///{tmp_path}/copy.db")) as copy:
+                assert copy.books(0).links == 3
+
+
+def test_a_wal_of_another_process_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "links.db"
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        store.add([entry(0)])
+        before = path.read_bytes()
+        Path(f"{path}-wal").unlink()
+        Path(f"{path}-wal").write_bytes(b"")
+        with pytest.raises(StoreLost):
+            store.add([entry(1)])
+        assert path.read_bytes() == before

@@ -12,8 +12,11 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.network.fault import Fault
+from linkcrawl.network.fault import Fault, describe
 from linkcrawl.network.resolver import PAUSES, TROUBLE_KEPT, Resolver, _names_of_hosts_file, absolute, be_patient
+from linkcrawl.urls import read
+
+TARGET = read("http://host.example/")
 
 PUBLIC, OTHER, PRIVATE, PUBLIC6 = "8.8.8.8", "9.9.9.9", "10.0.0.1", "2606:4700::1111"
 
@@ -80,6 +83,7 @@ def test_what_a_lookup_gives(found, expected):
     if isinstance(expected, Failure):
         assert isinstance(got, Fault)
         assert got.failure is expected
+        assert PRIVATE not in describe(got, TARGET, 30.0)
     else:
         assert got == tuple(map(ip_address, expected))
 

@@ -51,6 +51,7 @@ class SqliteStore:
         self._path = path
         self._db = db
         self._file = identity(path)
+        self._side_files: dict[str, tuple[int, int] | None] = {}  # those of SQLite's WAL, once they are there
         self._inserter = BulkInserter()
         self._globs = reading.Globs()
         self._lock: int | None = None
@@ -114,8 +115,7 @@ class SqliteStore:
         """Commit all of the block or nothing. The write lock is taken first, so that what the block reads doesn't
         change."""
         with faults(self._path):
-            if identity(self._path) != self._file:  # SQLite itself would write on into a deleted file
-                raise StoreLost(f"{self._path} was deleted or replaced while in use")
+            self._check_files()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -125,6 +125,20 @@ class SqliteStore:
                 if self._db.in_transaction:  # SQLite itself has rolled back after a full disk
                     self._db.execute("ROLLBACK")
                 raise
+
+    def _check_files(self) -> None:
+        """Raise StoreLost where the store's files are no longer those that are open: SQLite itself would write on into
+        deleted ones. What a deleted WAL holds is written to the store's file, which nobody else can do any more."""
+        if identity(self._path) != self._file:
+            raise StoreLost(f"{self._path} was deleted or replaced while in use")
+        names = [f"{self._path}{suffix}" for suffix in ("-wal", "-shm")]
+        for name, before in self._side_files.items():
+            if identity(name) != before:
+                if not any(map(os.path.exists, names)):  # else another process uses a WAL of its own
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                raise StoreLost(f"{name} was deleted or replaced while in use")
+        found = {name: identity(name) for name in names if name not in self._side_files}
+        self._side_files |= {name: known for name, known in found.items() if known is not None}
 
     def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
         with self._transaction() as db:
