@@ -1,7 +1,7 @@
-"""The audit: a line for every request that left, from which the gaps that were kept can be proved afterwards.
+"""The audit log: a line for every request that was sent, from which its gaps and quotas can be proved afterwards.
 
-A line is a JSON array, its members in the order of `AuditEntry`. The log is written by the crawl and read
-by `scrapy audit`, which computes from the times alone and shares no arithmetic with what kept the pace (verify.py).
+A line is a JSON array, its members in the order of `AuditEntry`. The crawl writes the log; `scrapy audit` reads it, and
+computes from the times alone: the proof shares no arithmetic with pacing (verify.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linkcrawl.line_file import LineFile
 
 logger = logging.getLogger(__name__)
 
-# Made once: json.dumps makes one a call unless everything is as it has it.
+# Made once: json.dumps makes an encoder for each call with options.
 _JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
@@ -109,10 +109,9 @@ def _is_number(value: object) -> bool:
 
 
 class AuditLog:
-    """Adds lines to a file; no path: nothing is written. Raises OSError.
+    """Adds lines to a file; without a path it writes nothing. Raises OSError where the file can't be opened.
 
-    A line stands in the file whole or not at all (LineFile); one that can't be written (disk full) is lost, and that is
-    said once.
+    The file has whole lines only (LineFile). A line that can't be written (disk full) is lost; the log says so once.
     """
 
     def __init__(self, path: Path | None):

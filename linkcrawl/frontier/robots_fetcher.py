@@ -125,7 +125,7 @@ class RobotsFetcher:
         except Exception as fault:  # what waits for the file must not wait for ever
             logger.exception("robots.txt of %s can't be read", fetching.authority)
             note = f"{fetching.url}: internal error: {type(fault).__name__}"
-            closed = Fetched(authority=fetching.authority, standing=RobotsAvailability.UNREACHABLE, note=note)
+            closed = Fetched(authority=fetching.authority, availability=RobotsAvailability.UNREACHABLE, note=note)
             self._settle(closed)
 
     def _settle(self, fetched: Fetched) -> None:
@@ -152,7 +152,7 @@ class RobotsFetcher:
         session, authority = self._session, fetched.authority
         entry, failed = session.robots.get(authority), self._failed_lately.get(authority, 0)
         was_there = entry is not None and entry.robots is not None and entry.failing_since is None
-        if fetched.standing is not RobotsAvailability.UNREACHABLE or not was_there or failed == len(PAUSES):
+        if fetched.availability is not RobotsAvailability.UNREACHABLE or not was_there or failed == len(PAUSES):
             return False
         self._failed_lately[authority] = failed + 1
         pause = min(PAUSES[failed], session.config.patience / 2)  # the crawl must not end for it
@@ -165,7 +165,7 @@ def _log(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
     """Log what is known of an authority's robots.txt; at level INFO where we made a choice that its owner may not have
     had in mind."""
     authority, remarks = fetched.authority, []
-    if fetched.standing is RobotsAvailability.UNAVAILABLE and not fetched.absent:
+    if fetched.availability is RobotsAvailability.UNAVAILABLE and not fetched.absent:
         remarks.append(f"{fetched.note}: taken as having none, everything is allowed")
     if entry.failing_since is not None and entry.in_force(now) is not None:
         remarks.append(entry.verdict("/", now).note or "")
@@ -176,4 +176,4 @@ def _log(fetched: Fetched, entry: RobotsEntry, now: float) -> None:
     for remark in remarks:
         logger.info("robots.txt of %s: %s", authority, remark)
     if not remarks:
-        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.standing, fetched.note)
+        logger.debug("robots.txt of %s: %s (%s)", authority, fetched.availability, fetched.note)

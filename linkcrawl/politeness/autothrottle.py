@@ -1,9 +1,9 @@
 """Scrapy's AutoThrottle with floors. The only file that touches downloader slots.
 
-The frontier's gates keep the pace, from the end of an answer, floors and robots.txt included. What they have let go of
-checks and robots.txt files doesn't come here (frontier.downloader). Scrapy's slots keep that of other components: one
-per gate, one request at a time, start to start at least the delay that was in force when the request was handed out.
-Scrapy's own arithmetic, whose only floor is the global setting and which a Crawl-delay doesn't survive, is not used.
+The frontier's gates keep the pace, from the end of an answer on, with floors and robots.txt. Requests of checks and for
+robots.txt bypass the slots (frontier.downloader). Requests of other components pass them: one slot per gate, one
+request at a time, and from start to start at least the delay in force when the request was handed out. Scrapy's own
+arithmetic is not used: its only floor is the global setting, and it lowers a Crawl-delay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AutoThrottle(throttle.AutoThrottle):
         crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
 
     def _start_delay(self) -> float:
-        """A slot's delay before its first request: none, the gate has had it wait."""
+        """No delay before a slot's first request: its gate has kept it."""
         return 0.0
 
     def _reached(self, request: Request, spider: Spider) -> None:
@@ -41,4 +41,4 @@ class AutoThrottle(throttle.AutoThrottle):
             slot.delay = self._min_delay() if required is None else required.seconds
 
     def _adjust_delay(self, slot: Slot, latency: float, response: Response) -> None:
-        """The gate's pace takes note of every answer (politeness.pacing); here is nothing to adjust."""
+        """Nothing to adjust: the gate's pace has taken the answer in (politeness.pacing)."""

@@ -32,21 +32,21 @@ _DOUBTFUL = frozenset(map(reason_of_failure, SILENT))
 
 @frozen(kw_only=True)
 class OwnNetwork:
-    """What is known: gates that had answered before and have fallen silent since the last sign of life of any
-    (`silent`), and when the first of them did (`since`, Unix seconds)."""
+    """`silent`: gates that had answered before, and have fallen silent since any gate last answered; `since`: when the
+    first of them did (Unix seconds)."""
 
     silent: frozenset[str] = field(default=frozenset())
     since: float | None = None
 
     @property
     def is_down(self) -> bool:
-        """True: what has been observed since `since` is about us, and no verdict on anybody's links."""
+        """True where so many gates are silent that it must be us: nothing since `since` says anything of links."""
         return len(self.silent) >= SILENT_GATES
 
 
 def note_end(state: OwnNetwork, gate: str, worked: bool, outcome: Outcome) -> OwnNetwork:
-    """The state after the end of a request. `worked`: the gate has answered before; the silence of one that never
-    did, as of a list of dead hosts, says nothing. Any answer, a refusal or a reset included, is a sign of life."""
+    """The state after the end of a request. `worked`: the gate has answered before; silence of a gate that never did,
+    as on a list of dead hosts, says nothing. Any answer, a refusal or a reset included, is a sign of life."""
     if outcome.failure in UNSENT:
         return state
     if outcome.failure not in SILENT:

@@ -189,7 +189,7 @@ def frontier_of(
 
 def read_robots_of(robots: RobotsCache, host: str, text: str, now: float) -> None:
     """As if robots.txt of a host had just been read."""
-    fetched = Fetched(authority=f"http://{host}", standing=RobotsAvailability.FOUND, body=text.encode(), note="200")
+    fetched = Fetched(authority=f"http://{host}", availability=RobotsAvailability.FOUND, body=text.encode(), note="200")
     robots.take(fetched, now)
 
 

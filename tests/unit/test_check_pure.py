@@ -23,7 +23,10 @@ PURE = [
     *(ROOT / "politeness/robots" / name for name in ("fetch.py", "parser.py")),
     *sorted((ROOT / "urls").glob("*.py")),
 ]
-ROOMS = [path for path in PURE if path.name != "__init__.py"]
+SAY_SO = [
+    path for path in sorted(ROOT.rglob("*.py")) if "PURE" in (ast.get_docstring(ast.parse(path.read_text())) or "")
+]
+ROOMS = sorted({path for path in [*PURE, *SAY_SO] if path.name != "__init__.py"})
 
 #: Whatever does I/O, waits, or gives other answers at other times.
 # fmt: off

@@ -255,7 +255,7 @@ def test_rules_times_length_is_bounded(kind: str) -> None:
 def test_what_is_beyond_robots_is_disallowed_with_a_note() -> None:
     cache = RobotsCache(token="linkcrawl", ttl=3600)
     body = many_rules(HOSTILE_RULES["words that are nowhere"], 500_000)
-    cache.take(Fetched(authority="http://a.example", standing=RobotsAvailability.FOUND, body=body, note="200"), 0.0)
+    cache.take(Fetched(authority="http://a.example", availability=RobotsAvailability.FOUND, body=body, note="200"), 0.0)
     verdict = cache.verdict("http://a.example", "http://a.example/" + "a" * 16_000, 1.0)
     assert (str(verdict.access), verdict.note) == (
         "disallowed",

@@ -27,11 +27,11 @@ DAY = 86400.0
 
 
 def good(body: bytes = b"User-agent: *\nDisallow: /private", authority: str = HOME, max_age: float | None = None):
-    return Fetched(authority=authority, standing=RobotsAvailability.FOUND, note="200", body=body, max_age=max_age)
+    return Fetched(authority=authority, availability=RobotsAvailability.FOUND, note="200", body=body, max_age=max_age)
 
 
 def bad(failure: Failure | None = None) -> Fetched:
-    return Fetched(authority=HOME, standing=RobotsAvailability.UNREACHABLE, note="answered 503", failure=failure)
+    return Fetched(authority=HOME, availability=RobotsAvailability.UNREACHABLE, note="answered 503", failure=failure)
 
 
 def access(cache: RobotsCache, path: str, now: float) -> Access:
@@ -82,7 +82,7 @@ def test_life(ttl: float, max_age: float | None, life: float) -> None:
 
 def test_an_unavailable_file_allows_everything_whatever_its_body_says() -> None:
     none = Fetched(
-        authority=HOME, standing=RobotsAvailability.UNAVAILABLE, note="404", body=b"User-agent: *\nDisallow: /"
+        authority=HOME, availability=RobotsAvailability.UNAVAILABLE, note="404", body=b"User-agent: *\nDisallow: /"
     )
     assert access(cache_of((none, START)), "/x", START) is Access.ALLOWED
 

@@ -43,7 +43,7 @@ def test_the_first_request_is_of_the_authority_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "standing"),
+    ("status", "availability"),
     [
         *((status, RobotsAvailability.FOUND) for status in (200, 203, 206)),
         *((status, RobotsAvailability.UNAVAILABLE) for status in (400, 401, 403, 404, 405, 410, 418, 451, 499)),
@@ -52,10 +52,10 @@ def test_the_first_request_is_of_the_authority_itself() -> None:
         *((status, RobotsAvailability.UNAVAILABLE) for status in (300, 301, 302, 307)),  # without a Location
     ],
 )
-def test_statuses(status: int, standing: RobotsAvailability) -> None:
+def test_statuses(status: int, availability: RobotsAvailability) -> None:
     end = follow(last=answer(status))
-    assert (end.standing, end.failure) == (standing, None)
-    assert end.body == (BODY if standing is RobotsAvailability.FOUND else b"")
+    assert (end.availability, end.failure) == (availability, None)
+    assert end.body == (BODY if availability is RobotsAvailability.FOUND else b"")
 
 
 @pytest.mark.parametrize("status", sorted(REDIRECTS))
@@ -67,7 +67,7 @@ def test_redirects_are_those_that_links_follow(status: int) -> None:
 
 @pytest.mark.parametrize("status", sorted(SLOW_DOWN))
 def test_a_server_that_is_asked_too_often_has_not_said_that_there_is_no_file(status: int) -> None:
-    assert follow(last=answer(status)).standing is RobotsAvailability.UNREACHABLE
+    assert follow(last=answer(status)).availability is RobotsAvailability.UNREACHABLE
 
 
 def test_a_stale_connection_says_nothing_however_often() -> None:
@@ -88,7 +88,7 @@ def test_a_stale_connection_says_nothing_however_often() -> None:
 @pytest.mark.parametrize("failure", list(Failure))
 def test_failures(failure: Failure) -> None:
     end = follow(last=answer(failure=failure))
-    assert end.standing is RobotsAvailability.UNREACHABLE
+    assert end.availability is RobotsAvailability.UNREACHABLE
     assert end.failure is (failure if failure in LINKS_OWN else None)
 
 
@@ -114,18 +114,18 @@ def test_what_is_broken_off_is_asked_for_once_more(outcome: Outcome, cut: bool, 
 
     well = step(again, answer(200), BODY)
     assert isinstance(well, Fetched)
-    assert (well.standing, well.body) == (RobotsAvailability.FOUND, BODY)
+    assert (well.availability, well.body) == (RobotsAvailability.FOUND, BODY)
 
     ill = step(again, outcome, BODY, cut=cut)
     assert isinstance(ill, Fetched)
-    assert (ill.standing, ill.failure, ill.body) == (RobotsAvailability.UNREACHABLE, None, b"")
+    assert (ill.availability, ill.failure, ill.body) == (RobotsAvailability.UNREACHABLE, None, b"")
 
 
 @pytest.mark.parametrize("status", [404, 500])
 def test_half_an_error_page_is_as_good_as_a_whole_one(status: int) -> None:
     end = step(begin(HOME), answer(status), b"half", cut=True)
     assert isinstance(end, Fetched)
-    assert end.standing is follow(last=answer(status)).standing
+    assert end.availability is follow(last=answer(status)).availability
 
 
 def test_a_time_out_or_a_reset_is_not_the_links_own() -> None:
@@ -139,7 +139,7 @@ def test_five_redirects_are_followed_across_hosts(count: int) -> None:
     locations = [f"https://host{number}.example/robots.txt" for number in range(count)]
     end = follow(*locations[:6], last=answer(200))
     assert end.authority == HOME
-    assert end.standing is (RobotsAvailability.FOUND if count <= 5 else RobotsAvailability.UNAVAILABLE)
+    assert end.availability is (RobotsAvailability.FOUND if count <= 5 else RobotsAvailability.UNAVAILABLE)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ def test_five_redirects_are_followed_across_hosts(count: int) -> None:
     ],
 )
 def test_redirects_that_lead_nowhere_are_unavailable(locations: list[str]) -> None:
-    assert follow(*locations, last=answer(200)).standing is RobotsAvailability.UNAVAILABLE
+    assert follow(*locations, last=answer(200)).availability is RobotsAvailability.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
-    ("failure", "standing"),
+    ("failure", "availability"),
     [
         (Failure.DNS_NOT_FOUND, RobotsAvailability.UNREACHABLE),
         (Failure.REFUSED, RobotsAvailability.UNREACHABLE),
@@ -169,9 +169,9 @@ def test_redirects_that_lead_nowhere_are_unavailable(locations: list[str]) -> No
         (Failure.FORBIDDEN_PORT, RobotsAvailability.UNAVAILABLE),
     ],
 )
-def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standing: RobotsAvailability) -> None:
+def test_failures_of_another_host_are_not_the_links_own(failure: Failure, availability: RobotsAvailability) -> None:
     end = follow("https://other.example/robots.txt", last=answer(failure=failure))
-    assert (end.standing, end.failure) == (standing, None)
+    assert (end.availability, end.failure) == (availability, None)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_failures_of_another_host_are_not_the_links_own(failure: Failure, standi
 )
 def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
     end = follow(last=answer(200, content_encoding=coding), body=body)
-    assert (end.standing, end.body) == (
+    assert (end.availability, end.body) == (
         (RobotsAvailability.FOUND, BODY) if found else (RobotsAvailability.UNREACHABLE, b"")
     )
 
@@ -208,7 +208,7 @@ def test_packed_bodies(coding: str, body: bytes, found: bool) -> None:
 def test_packed_rubbish_never_opens_a_host_by_chance(coding: str, body: bytes) -> None:
     """What is read is the text that was there, or what unpacks to its end."""
     end = follow(last=answer(200, content_encoding=coding), body=b"\x00" + body)
-    if end.standing is RobotsAvailability.FOUND:
+    if end.availability is RobotsAvailability.FOUND:
         assert zlib.decompressobj(-zlib.MAX_WBITS).decompress(b"\x00" + body) == end.body
 
 
@@ -216,7 +216,7 @@ def test_packed_rubbish_never_opens_a_host_by_chance(coding: str, body: bytes) -
 def test_plain_text_is_read_whatever_coding_it_is_said_to_have(text: str, coding: str) -> None:
     body = text.encode()
     end = follow(last=answer(200, content_encoding=coding), body=body)
-    assert (end.standing, end.body) == (RobotsAvailability.FOUND, body)
+    assert (end.availability, end.body) == (RobotsAvailability.FOUND, body)
 
 
 def test_a_bomb_is_unpacked_to_the_bound_only() -> None:

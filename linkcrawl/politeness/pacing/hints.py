@@ -1,4 +1,7 @@
-"""What an answer says about our pace: Retry-After, RateLimit, throttling statuses, challenges. Pure."""
+"""Throttle hints in an answer: Retry-After, RateLimit fields, throttling statuses, walls. PURE.
+
+The waits are seconds, the moments Unix seconds.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,21 @@ from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
 from linkcrawl.units import DAY, HOUR, MINUTE
 from linkcrawl.urls import Target, join
 
-#: Where a relative redirect is taken to lead on from: its path and query show a wall, whatever the host.
+#: Base of relative redirects: a wall shows by path and query, whatever the host.
 _ANY_PAGE = "http://page.invalid/"
 
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?", re.IGNORECASE)
-# One Retry-After of several: a comma follows the weekday of a date, too.
-_SAID = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IGNORECASE)
-_MOST_SAID = 20
+# One value of a list; the comma after the weekday of a date separates none.
+_VALUE = re.compile(r"(?:\s*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?[^,]+", re.IGNORECASE)
+_MAX_VALUES = 20
 #: Characters of a time, a span or a date; the longest forms have 50.
 _MAX_TIME = 100
 #: Digits of a number that means something, decimals included.
 _MAX_NUMBER = 40
 _UNITS = (DAY, HOUR, MINUTE, 1.0)
-#: Seconds by which a response's Date may differ from our clock without one of them being wrong: it has no fractions.
+#: Seconds by which a Date may differ from our clock though both are right: it has no fractions.
 _DATE_GRAIN = 1.0
 #: A reset number above this is a Unix time, in seconds, or in a unit that makes it larger by the thousand.
 _EPOCH = 1e9
@@ -50,8 +53,8 @@ _LIMITS = frozenset({"ratelimit", *(f"{prefix}-remaining" for prefix in _PREFIXE
 
 
 def sample_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
-    """What pacing takes note of in the outcome of a request. `ended`: when, in Unix seconds; not the outcome's own wall
-    clock, which may be set right meanwhile. `cost` is the request's, in delays."""
+    """The outcome of a request as pacing sees it. `ended`: Unix seconds of the crawl's clock, not of the outcome's,
+    which may be set meanwhile. `cost`: delays that the request counts for."""
     status = outcome.status
     challenged = _is_wall(outcome)
     return PaceSample(
@@ -65,7 +68,7 @@ def sample_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
 
 
 def _is_wall(outcome: Outcome) -> bool:
-    """Whether an answer is a challenge, or redirects to one."""
+    """True for an answer that is a challenge, or redirects to one."""
     if outcome.status is None:
         return False
     if wall_of_answer(outcome) or (outcome.page and wall_of_page(outcome.page)):
@@ -84,11 +87,11 @@ def _kind(outcome: Outcome, challenged: bool) -> AnswerKind:
 
 
 def retry_at(status: int | None, headers: Mapping[str, str], ended: float) -> float | None:
-    """Until when (Unix seconds, may be absurdly far) an answer that ended at `ended` asks us to stay away.
+    """Until when an answer that ended at `ended` asks us to stay away (Unix seconds, as far off as it says).
 
-    Retry-After counts where RFC 9110, 10.2.3 gives it a meaning, from 3xx up; where it can't be read or is over
-    already it is as if it weren't there. RateLimit fields count with any status, once nothing remains; Retry-After
-    goes before them (draft-ietf-httpapi-ratelimit-headers).
+    Retry-After counts from 3xx up, where RFC 9110, 10.2.3 gives it a meaning; one that can't be read or is over is
+    ignored. RateLimit fields count with any status once nothing of the quota remains; Retry-After takes precedence
+    (draft-ietf-httpapi-ratelimit-headers).
     """
     if status is None:
         return None
@@ -99,9 +102,9 @@ def retry_at(status: int | None, headers: Mapping[str, str], ended: float) -> fl
 
 
 def _retry_after(headers: Mapping[str, str], ended: float) -> float | None:
-    """Sent several times, the longest that can be read counts."""
-    said = islice(_SAID.finditer(headers.get("retry-after", "")), _MOST_SAID)
-    return max(_known(_wait(found[0], headers, ended) for found in said), default=None)
+    """Seconds. Of several values the longest that can be read counts."""
+    values = islice(_VALUE.finditer(headers.get("retry-after", "")), _MAX_VALUES)
+    return max(_known(_wait(found[0], headers, ended) for found in values), default=None)
 
 
 def _wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
@@ -118,14 +121,14 @@ def _wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
 
 
 def _until(moment: float, headers: Mapping[str, str], ended: float) -> float:
-    """Seconds from `ended` to a moment of the server's clock, which its Date tells."""
+    """Seconds from `ended` to a moment of the server's clock; its Date tells how that differs from ours."""
     date = _http_date(headers.get("date", ""))
     behind = 0.0 if date is None else ended - date
     return moment - ended + (behind if abs(behind) > _DATE_GRAIN else max(behind, 0.0))
 
 
 def _http_date(text: str) -> float | None:
-    """RFC 9110, 5.6.7: any of the three forms; the third has no zone and means UTC."""
+    """A date in any of the three forms of RFC 9110, 5.6.7; the third has no zone and means UTC."""
     if len(text) > _MAX_TIME:
         return None
     try:
@@ -145,18 +148,18 @@ def _iso_date(text: str) -> float | None:
 
 
 def _cached(headers: Mapping[str, str]) -> bool:
-    """Whether an answer comes out of a cache: its limits are somebody else's."""
+    """True for an answer out of a cache: its limits are somebody else's."""
     age = headers.get("age", "").strip()
     return bool(_INTEGER.fullmatch(age)) and int(age) > 0
 
 
 def _rate_limit(headers: Mapping[str, str], ended: float) -> float | None:
-    """Seconds until the quota is there again; None while something remains of it, or nothing can be read."""
+    """Seconds until the quota is renewed; None while some of it remains, or where nothing can be read."""
     if _LIMITS.isdisjoint(headers):
         return None
     waits = [_members_wait(headers, ended)]
     for prefix in _PREFIXES:
-        remaining, reset = (_said(headers.get(f"{prefix}-{name}", "")) for name in ("remaining", "reset"))
+        remaining, reset = (_values(headers.get(f"{prefix}-{name}", "")) for name in ("remaining", "reset"))
         used_up = [_is_used_up(value) for value in remaining]
         if any(used_up):
             # Of several quotas those that are used up count; where it isn't clear which reset is whose, all do.
@@ -166,10 +169,10 @@ def _rate_limit(headers: Mapping[str, str], ended: float) -> float | None:
     return max(_known(waits), default=None)
 
 
-def _said(value: str) -> list[str]:
+def _values(value: str) -> list[str]:
     """The values of a field that came several times or holds several, without parameters."""
-    found = islice(_SAID.finditer(value), _MOST_SAID)
-    return [part for part in (one[0].partition(";")[0].strip() for one in found) if part]
+    found = islice(_VALUE.finditer(value), _MAX_VALUES)
+    return [part for part in (value[0].partition(";")[0].strip() for value in found) if part]
 
 
 def _is_used_up(remaining: str) -> bool:
@@ -178,7 +181,7 @@ def _is_used_up(remaining: str) -> bool:
 
 
 def _reset_wait(value: str, headers: Mapping[str, str], ended: float) -> float | None:
-    """Seconds until a quota is there again; None where the value can't be read or makes no sense.
+    """Seconds until a quota is renewed; None where the value can't be read or makes no sense.
 
     Sent are waits and Unix times, in seconds or milliseconds, with decimals or without (Reddit, Discord, Rocket.Chat);
     micro- and nanoseconds by mistake; spans such as `6m0s`; dates.
@@ -203,8 +206,8 @@ def _sensible(wait: float | None) -> float | None:
 
 
 def _members_wait(headers: Mapping[str, str], ended: float) -> float | None:
-    """The RateLimit field: `"name";r=0;t=30` (draft 8 and later) or `limit=9, remaining=0, reset=30` (draft 7). The
-    longest wait of those policies of which nothing remains; malformed as a whole where any part is."""
+    """The longest wait of the policies of a RateLimit field that are used up: `"name";r=0;t=30` (draft 8 and later) or
+    `limit=9, remaining=0, reset=30` (draft 7). A field with one malformed part is ignored."""
     members = [_member(text) for text in headers.get("ratelimit", "")[:2000].split(",")]
     joined: dict[str, str] = {}
     waits = []
@@ -218,7 +221,7 @@ def _members_wait(headers: Mapping[str, str], ended: float) -> float | None:
 
 
 def _member(text: str) -> dict[str, str] | None:
-    """The parameters of a member; None where it isn't one."""
+    """The parameters of a member; None for a text that is none."""
     head, *rest = (part.strip() for part in text.split(";"))
     parameters = [_PARAMETER.fullmatch(part) for part in (rest if _NAME.fullmatch(head) else [head, *rest])]
     return None if None in parameters else {found[1]: found[2] for found in parameters if found}

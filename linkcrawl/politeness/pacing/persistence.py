@@ -1,4 +1,4 @@
-"""A gate's pace beyond its requests: over restarts, when hosts come together, when a person re-opens it. Pure."""
+"""A gate's pace over restarts, clock changes, orders of people, and when hosts come together. PURE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkcrawl.politeness.pacing.delay import WORKED
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import DAYS, merge_counts, recount
 
-#: The one key of the row of a host that shares another's gate: that gate's name, under which the pace is kept.
+#: The only key in the row of a host that shares a gate: the gate's name, under which its pace is kept.
 GATE = "gate"
 
 _FIELDS = frozenset(fields_dict(Pace))
@@ -42,17 +42,17 @@ def pace_from_row(row: Mapping[str, Any]) -> Pace:
 
 
 def assume_just_requested(pace: Pace, now: float) -> Pace:
-    """The pace after a crash: nobody knows when the last request ended, so one full delay is waited from now."""
+    """The pace after a crash: as if a request had ended just now, for one may have that was not stored."""
     return evolve(pace, last_end=now)
 
 
 def unblocked(pace: Pace) -> Pace:
-    """The pace after a person has re-opened the gate: the ban circuit starts anew, all else is remembered."""
+    """The pace after a person has re-opened the gate: the ban circuit starts anew, the rest stays."""
     return evolve(pace, blocked_since=None, recent=(), good=pace.good + WORKED)
 
 
 def shifted(pace: Pace, seconds: float) -> Pace:
-    """The pace on a clock that has been moved by `seconds`: its waits stay as long as they were."""
+    """The pace on a clock that was moved by `seconds`: no wait gets longer or shorter."""
     return evolve(
         pace,
         silent_until=pace.silent_until and pace.silent_until + seconds,
@@ -65,15 +65,15 @@ def shifted(pace: Pace, seconds: float) -> Pace:
 
 
 def in_flight(pace: Pace, now: float, longest: float) -> bool:
-    """Whether a request is on its way, by what is remembered. None takes longer than `longest` seconds: what began
-    before that has ended, or its crawl has."""
+    """True where a request is on its way, as far as was stored. None takes longer than `longest` seconds: an earlier
+    one has ended, or its crawl has."""
     asked, ended = pace.asked_at, pace.last_end
     return asked is not None and (ended is None or ended < asked) and now - asked < longest
 
 
 def merge(one: Pace, other: Pace) -> Pace:
-    """The pace of a gate that hosts with a pace of their own come together in: nothing that either still has to keep is
-    forgotten, and joining the same pace twice changes nothing."""
+    """One pace for hosts that come to share a gate: whatever either still has to keep holds for both. Merging the same
+    pace twice changes nothing."""
     last = max(one, other, key=lambda pace: pace.last_end or 0.0)
     known = max(one, other, key=lambda pace: pace.samples)
     blocks = [pace.blocked_since for pace in (one, other) if pace.blocked_since is not None]

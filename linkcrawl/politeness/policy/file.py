@@ -1,4 +1,4 @@
-"""The policy file (TOML): read, checked, and watched for changes. What is wrong is told with file, line and key."""
+"""Reads the policy file (TOML), checks it, and watches it for changes. Errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from linkcrawl.politeness.policy.quiet_hours import Quiet, parse_quiet
 from linkcrawl.politeness.policy.rules import Policies, Policy
 from linkcrawl.units import DAY, HOUR, MINUTE
 
-#: What `recheck` may set; the names are those of check.recheck.Intervals.
+#: The names in `recheck`, of check.recheck.Intervals.
 RECHECK_KEYS = ("ok", "ok_longest", "broken", "transient", "transient_longest", "restricted")
 
-#: Seconds after which whoever has written to the file is taken to be done.
+#: Seconds after the last change of the file until it counts as written whole.
 SETTLED = 0.5
 
-#: Delays and costs above are typing errors: 30 years.
+#: Largest number that is no typing error; as a delay 30 years.
 _LARGEST = 1e9
 _UNITS = {"m": MINUTE, "h": HOUR, "d": DAY}
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?policy[\"']?\s*\]\]")
 
 
 class _Wrong(Exception):
-    """What is wrong with the value of a key."""
+    """A key, and what is wrong with its value."""
 
 
 def load(path: Path) -> Policies:
@@ -38,7 +38,7 @@ def load(path: Path) -> Policies:
 
 
 def parse(text: str, name: str) -> Policies:
-    """The rules of a file's text; `name` is the file's, for errors. Raises PolicyError."""
+    """The rules in a text. `name`: of the file, for errors. Raises PolicyError."""
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or Python's for a number of thousands of digits
@@ -65,7 +65,7 @@ def parse(text: str, name: str) -> Policies:
 
 
 class PolicyFile:
-    """A policy file that is watched. `policies`: the last good ones. Raises PolicyError if the first can't be used."""
+    """A policy file that is watched. `policies`: the last good rules. Raises PolicyError if the file can't be used."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -73,9 +73,9 @@ class PolicyFile:
         self.policies = parse(self._text, str(path))
 
     def poll(self, now: float) -> Policies | PolicyError | None:
-        """Look whether the file has changed: the new rules, now in force; or, once, what is wrong with it, while the
-        last good rules stay in force; None where it is as before, or was written to only just before `now` (Unix
-        seconds): half a file can be good TOML, with half the rules."""
+        """Read the file if it has changed. Returns the new rules; or, once, what is wrong with it, while the last good
+        rules stay in force; or None for a file that is as before, or was written to just before `now` (Unix seconds):
+        half a file can be good TOML, with half the rules."""
         try:
             text = _read(self._path)
             if text != self._text and _is_being_written(self._path, now):
@@ -105,11 +105,11 @@ def _is_being_written(path: Path, now: float) -> bool:
     try:
         return 0 <= now - path.stat().st_mtime < SETTLED
     except OSError:
-        return True  # it was there a moment ago: an editor puts another in its place
+        return True  # it was there a moment ago: an editor is replacing it
 
 
 def _where(name: str, text: str, number: int | None, key: str) -> str:
-    """`file:line` of a key of rule `number` (None: of none); where the key isn't found, of the rule itself."""
+    """`file:line` of a key in rule `number` (None: outside the rules), or of the rule where the key isn't found."""
     lines = text.split("\n")
     headers = [index for index, line in enumerate(lines) if _HEADER.match(line)]
     if number is not None and number >= len(headers):
@@ -170,10 +170,10 @@ def _count(value: Any) -> int:
     return value
 
 
-def _list(value: Any, each: Callable[[str], Any]) -> tuple[Any, ...]:
+def _list(value: Any, read: Callable[[str], Any]) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise ValueError(f"{value!r} is not a list; [{value!r}] might be meant")
-    return tuple(each(_text(item)) for item in value)
+    return tuple(read(_text(item)) for item in value)
 
 
 def _host_globs(value: Any) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def _host_globs(value: Any) -> tuple[str, ...]:
 
 
 def _host_glob(glob: str) -> str:
-    """A glob for host keys; names of other scripts become what is looked up, label by label."""
+    """A glob for host keys. Labels in other scripts become what is looked up."""
     if re.search(r"[/@\s]", glob):
         raise ValueError(f"{glob!r} is not a host; example.org, *.example.org or example.org:8080 would work")
     labels = [_label(label) for label in glob.lower().removesuffix(".").split(".")]
@@ -191,7 +191,7 @@ def _host_glob(glob: str) -> str:
 
 
 def _label(text: str) -> str:
-    """As it is looked up; empty where that can't be: half a name of another script has no such form."""
+    """A label as it is looked up; empty for a wildcard within another script, which has no such form."""
     if text.isascii():
         return text
     return "" if re.search(r"[*?]", text) else ada_url.idna_to_ascii(text).decode()

@@ -1,4 +1,4 @@
-"""Whether two globs of a policy file can match one host. Pure."""
+"""Finds out if two globs of a policy file can match the same host. PURE."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _PORT = re.compile(r":[0-9*?]+$")
 
 
 def may_meet(some: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether a host can match a glob of each. Ports count for nothing: a glob without one matches all."""
+    """True where a host can match one glob of each. Ports are ignored: a glob without one matches all."""
     others = [_PORT.sub("", glob) for glob in others]
-    return any(_meet(_PORT.sub("", one), other) for one in some for other in others)
+    return any(_meet(_PORT.sub("", glob), other) for glob in some for other in others)
 
 
 def _meet(one: str, other: str) -> bool:

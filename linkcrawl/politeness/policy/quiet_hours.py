@@ -17,14 +17,14 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _FORM = re.compile(r"(\S+)\s+(\d\d):(\d\d)-(\d\d):(\d\d)\s+(\S+)")
 _DAY_MINUTES = 24 * 60
-#: Quiet hours without a gap for so many days never end.
+#: Days without a gap after which quiet hours never end: all windows repeat every week.
 _FOREVER_DAYS = 9
 
 
 @frozen(kw_only=True)
 class Quiet:
-    """A window of local time that begins on some weekdays (0 is Monday). `start`, `end`: minutes after the midnight
-    that the day begins with; an end on the next day is above 24 hours. `text`: as written.
+    """A window of local time on some weekdays (0 is Monday). `start`, `end`: minutes since the midnight at which the
+    day begins, above 24 hours for an end on the next day. `text`: as written.
 
     It begins when a clock on the wall first shows its start or a later time, and ends when such a clock last shows a
     time before its end. So where an hour is skipped, whatever of the window lies in it is left out; where an hour is
@@ -38,7 +38,7 @@ class Quiet:
     zone: tzinfo
 
     def until(self, now: float) -> float | None:
-        """When the window ends (Unix seconds) that `now` is in; None where it is in none."""
+        """When the window around `now` ends (Unix seconds); None outside of it."""
         today = datetime.fromtimestamp(now, self.zone).date()
         for day in (today, today - timedelta(days=1)):
             if day.weekday() in self.days:
@@ -74,8 +74,8 @@ def _last_before(zone: tzinfo, wall: datetime) -> float:
 
 
 def _skipping(zone: tzinfo, wall: datetime) -> float:
-    """When the clock is put forward over a time that it never shows: found by halving between the moments that the
-    time would be by the offsets before and after."""
+    """When the clock is put forward over a time that it never shows. Bisects between the moments of that time by the
+    offsets before and after."""
     before, after = (int(wall.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (1, 0))
     while after - before > 1:
         middle = (before + after) // 2

@@ -1,6 +1,6 @@
-"""The rules of the policy file: which of them match, and what they come to together.
+"""The rules of the policy file: which of them match a host or link, and what holds together.
 
-Several rules may match one link: the largest delay wins, any pause or quiet hour counts, skips add up.
+Of several rules the largest delay and the smallest quotas hold, any pause or quiet hour counts, and skips add up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linkcrawl.politeness.policy.globs import may_meet
 from linkcrawl.politeness.policy.limits import Quota, SharedLimit, stricter, strictest_quotas
 from linkcrawl.politeness.policy.quiet_hours import Quiet, next_open
 
-#: Answers kept of which rules match; when there are more, all are forgotten.
+#: Most results that are remembered; beyond, all are forgotten.
 _MEMORY = 100_000
 _PORT = re.compile(r":[0-9]+$")
 
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 @frozen(kw_only=True, eq=False)
 class Policy:
-    """One `[[policy]]`, as written; docs/reference/policies.md has the keys. `recheck`: seconds by the names of
-    check.recheck.Intervals. Globs: `*` and `?`, nothing else is special."""
+    """One `[[policy]]` as written; docs/reference/policies.md has the keys. `quotas`: from keys such as `max_per_day`;
+    `recheck`: seconds by the names of check.recheck.Intervals. In globs only `*` and `?` are special."""
 
     name: str
     hosts: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Policy:
     recheck: Mapping[str, float] = field(factory=dict)
 
     def has_host(self, host: str) -> bool:
-        """Whether a host key matches, with or without its port."""
+        """True where a glob matches the host key, with or without its port."""
         return bool(self._hosts.match(host) or self._hosts.match(_PORT.sub("", host)))
 
     def has_collection(self, name: str) -> bool:
@@ -56,11 +56,11 @@ class Policy:
         return self._providers.match(name) is not None
 
     def skips(self, url: str) -> bool:
-        """Whether the URL is never to be requested."""
+        """True for a URL that is never requested."""
         return _url_matches(self._skip, url)
 
     def cost(self, url: str) -> float:
-        """How many delays a request for the URL costs, 1 or more."""
+        """How many delays a request for the URL counts for, 1 or more."""
         return max([1.0, *(cost for pattern, cost in self._expensive if _url_matches(pattern, url))])
 
     @cached_property
@@ -84,19 +84,18 @@ class Policy:
         return [(_pattern([glob], re.IGNORECASE), cost) for glob, cost in self.expensive.items()]
 
 
-#: Resolvers of persistent identifiers, built to be asked often. A `hosts` rule with a delay stands instead.
+#: Resolvers of persistent identifiers are built to be asked often. A `hosts` rule with a delay replaces this one.
 BUILT_IN = Policy(name="built-in: resolvers of identifiers", hosts=("hdl.handle.net", "doi.org"), delay=0.1)
 
 
 @frozen(kw_only=True, eq=False)
 class Applied:
-    """All that the rules say of a host and of the links of some collections and providers there.
+    """What the rules say together of a host, and of links there of some collections and providers.
 
-    `floor`: the host's delay instead of DOWNLOAD_DELAY, and `floor_from` whose; None where no rule has one. `gate`: the
-    group rule whose gate the host shares. `quotas`: requests to the host or its gate. `crawl_delay`: agreed on,
-    `agreement` says how. `method`: None means HEAD first, as always. `limits`: what a check has to clear besides;
-    those of a host alone, every request to it.
-    `rules`: all that match, in the file's order.
+    `floor`: seconds in place of DOWNLOAD_DELAY, None for no such rule; `floor_from`: the rule. `gate`: the group rule
+    whose gate the host shares. `quotas`: of requests to the host, or to its gate. `crawl_delay`: as agreed on, by
+    `agreement`. `method`: None for HEAD first. `limits`: shared limits that a check has to keep; for a host without
+    collections and providers, those that every request has to keep. `rules`: all that match, in the file's order.
     """
 
     rules: tuple[Policy, ...] = ()
@@ -113,20 +112,20 @@ class Applied:
     limits: tuple[SharedLimit, ...] = ()
 
     def skipped_by(self, url: str) -> str | None:
-        """The name of the rule by which a URL is not requested; None where it may be."""
+        """The name of a rule that forbids the URL; None where there is none."""
         return next((rule.name for rule in self.rules if rule.skips(url)), None)
 
     def cost(self, url: str) -> float:
-        """How many delays a request for the URL costs, 1 or more."""
+        """How many delays a request for the URL counts for, 1 or more."""
         return max([1.0, *(rule.cost(url) for rule in self.rules)])
 
     def open_at(self, now: float) -> float:
-        """When the next request may go by quiet hours: `now` or later; infinite where they never end."""
+        """When the next request may go by quiet hours (Unix seconds): `now` or later, infinite where they never end."""
         return next_open(self.quiet, now) if self.quiet else now
 
 
 class Policies:
-    """All rules of a file, in order. Knows which match; what it has worked out it remembers."""
+    """All rules of a file in their order. Results are remembered, for they are asked for several times a request."""
 
     def __init__(self, rules: Sequence[Policy] = ()):
         self.rules = tuple(rules)
@@ -136,14 +135,14 @@ class Policies:
         self._names: dict[Hashable, tuple[Policy, ...]] = {}
 
     def of_host(self, host: str) -> Applied:
-        """What holds for every request to a host (key)."""
+        """What holds for every request to a host."""
         return self.of_link(host)
 
     def of_link(self, host: str, collections: tuple[str, ...] = (), providers: tuple[str, ...] = ()) -> Applied:
-        """What holds for a link at a host that belongs to these collections and providers."""
+        """What holds for a link of these collections and providers at a host."""
         key = (host, collections, providers)
         known = self._links.get(key)
-        if known is not None:  # asked several times for each request
+        if known is not None:
             return known
         return _remembered(self._links, key, lambda: self._apply(host, collections, providers))
 
@@ -190,8 +189,8 @@ class Policies:
 
 
 def _shared_beyond_gates(rules: Sequence[Policy]) -> frozenset[Policy]:
-    """The group rules whose hosts have something to share that their one gate doesn't see: the checks of collections
-    or providers, or a host that is in the gate of an earlier group rule."""
+    """The group rules whose gate alone can't keep their delay: they match collections or providers too, or a host that
+    may be in the gate of an earlier group rule."""
     groups = [rule for rule in rules if rule.group and rule.hosts]
     return frozenset(
         rule
@@ -201,7 +200,8 @@ def _shared_beyond_gates(rules: Sequence[Policy]) -> frozenset[Policy]:
 
 
 def _shared_limits(by_name: Mapping[str, tuple[Policy, ...]]) -> tuple[SharedLimit, ...]:
-    """A limit for each name that a rule spaces or limits, and one for each group rule: strictest where rules meet."""
+    """A limit for each collection, provider or host with a rule, and one for each group rule; the strictest where
+    several rules match."""
     limits: dict[str, SharedLimit] = {}
     for name, rules in by_name.items():
         for rule in rules:
@@ -232,10 +232,11 @@ def _remembered(memory: dict[Hashable, T], key: Hashable, work_out: Callable[[],
 
 
 def _pattern(globs: Sequence[str], flags: int = 0) -> re.Pattern[str]:
-    """One pattern for several globs; none match nothing. A [ is a [: hosts may be IPv6 addresses."""
+    """One pattern for several globs; without any it matches nothing. [ is not special: hosts may be IPv6 addresses."""
     return re.compile("|".join(translate(glob.replace("[", "[[]")) for glob in globs) or r"(?!)", flags)
 
 
 def _url_matches(pattern: re.Pattern[str], url: str) -> bool:
-    """`*.pdf` is meant for /a.pdf?download=1 and /A.PDF too."""
+    """True where a glob matches the URL, or the URL without query and fragment: `*.pdf` means /a.pdf?download=1,
+    too."""
     return bool(pattern.match(url) or pattern.match(re.split(r"[?#]", url, maxsplit=1)[0]))

@@ -1,7 +1,7 @@
-"""Which robots.txt is in force for which authority, and until when. Time is an argument; nothing here waits.
+"""The robots.txt files in force, by authority. Time is an argument.
 
-An entry is good for its time to live. After that, or where there is none, the verdict is UNKNOWN: fetch first
-(robots_fetch), then ask again. While a robots.txt can't be had, nothing is allowed for 12 hours, then the last good
+An entry holds for its time to live. After that, and without an entry, the verdict is UNKNOWN: the file has to be
+fetched first (fetch.py). While a robots.txt can't be had, nothing is allowed for 12 hours, then the last good
 copy holds, and after 30 days all is allowed (RFC 9309, 2.3.1.4; the 12 hours are Google's specification's).
 """
 
@@ -22,19 +22,20 @@ from linkcrawl.units import DAY, HOUR
 
 #: Longest life of a copy (RFC 9309, 2.4).
 MAX_TTL = DAY
-#: Shortest, whatever Cache-Control says; and the first wait before an unreachable file is asked for again.
+#: Shortest life, whatever Cache-Control says; also the first wait until an unreachable file is asked for again.
 MIN_TTL = 300.0
 #: Seconds of unreachability after which a last good copy is applied again.
 CLOSED_FOR = 12 * HOUR
-#: Seconds of unreachability after which there is taken to be no robots.txt.
+#: Seconds of unreachability after which the file counts as absent.
 GIVEN_UP_AFTER = 30 * DAY
-#: Characters that all entries may hold together, at ENTRY_COST each besides their rules.
+#: Most characters of all entries together: of their rules, and ENTRY_COST for each.
 MAX_SIZE = 64 * 1024 * 1024
 ENTRY_COST = 500
 
 
 class Access(StrEnum):
-    """A verdict's kind."""
+    """What robots.txt says of a URL. UNREACHABLE: it can't be had, so nothing may be requested. UNKNOWN: it has to be
+    fetched first."""
 
     ALLOWED = "allowed"
     DISALLOWED = "disallowed"
@@ -44,8 +45,8 @@ class Access(StrEnum):
 
 @frozen(kw_only=True)
 class RobotsVerdict:
-    """Whether a URL may be requested. `failure`: with UNREACHABLE, what the link itself would meet; None means
-    `robots_unreachable`. `note`: one line for people; None where the file simply says so."""
+    """What robots.txt says of a URL, and why. `failure`: with UNREACHABLE, the failure that the link would meet itself;
+    None means `robots_unreachable`. `note`: one line for people; None for a plain rule."""
 
     access: Access
     failure: Failure | None = None
@@ -56,8 +57,8 @@ class RobotsVerdict:
 class RobotsEntry:
     """What is known of one authority's robots.txt. Times are Unix seconds.
 
-    `robots`: the last good copy; None where there never was one. `failing_since`: since when it can't be had, None
-    where the last fetch was good. `tries`: fetches that failed since then.
+    `robots`: the last good copy, None if there never was one. `failing_since`: when the file could first not be had;
+    None after a good fetch. `tries`: failed fetches since then.
     """
 
     robots: Robots | None
@@ -69,11 +70,11 @@ class RobotsEntry:
     tries: int = 0
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the entry needs no fetch; one of a time to come (a clock that was set back) does."""
+        """True while no fetch is needed. An entry of a time to come (the clock was set back) is not fresh."""
         return now < self.expires_at and now > self.asked_at - MIN_TTL
 
     def in_force(self, now: float) -> Robots | None:
-        """The rules that hold, None where nothing is allowed."""
+        """The rules that hold; None where nothing is allowed."""
         if self.failing_since is None:
             return self.robots
         failing = now - self.failing_since
@@ -96,7 +97,7 @@ class RobotsEntry:
         return f"robots.txt unreachable for {failing / HOUR:.0f} hours, {held} ({self.note})"
 
     def to_row(self) -> dict[str, Any]:
-        """The entry, ready for JSON."""
+        """The entry as a store keeps it: JSON values only."""
         return {
             "rules": None if self.robots is None else self.robots.rules,
             "asked_at": self.asked_at,
@@ -109,7 +110,7 @@ class RobotsEntry:
 
 
 def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
-    """The entry that `to_row` gave."""
+    """The entry of a stored row."""
     rules, failure = row["rules"], row["failure"]
     return RobotsEntry(
         robots=None if rules is None else Robots(rules),
@@ -123,7 +124,7 @@ def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
 
 
 class RobotsCache:
-    """The entries of all authorities, the least recently used dropped when they get too many.
+    """The entries of all authorities. When they get too large, the least recently used are dropped.
 
     `token`: our product token. `ttl`: LINKCRAWL_ROBOTS_TTL, seconds.
     """
@@ -149,18 +150,18 @@ class RobotsCache:
         return entry
 
     def verdict(self, authority: str, url: str, now: float) -> RobotsVerdict:
-        """Whether the URL, which is of this authority, may be requested now."""
+        """What robots.txt says now of a URL of this authority."""
         entry = self.get(authority)
         if entry is None or not entry.is_fresh(now):
             return RobotsVerdict(access=Access.UNKNOWN)
         return entry.verdict(url, now)
 
     def take(self, fetched: Fetched, now: float) -> RobotsEntry:
-        """Keep what came of a fetch; the entry that now is in force."""
-        if fetched.standing is RobotsAvailability.UNREACHABLE:
+        """Keep the result of a fetch. Returns the entry that is in force from now on."""
+        if fetched.availability is RobotsAvailability.UNREACHABLE:
             entry = self._unreachable(fetched, self._entries.get(fetched.authority), now)
         else:
-            body = fetched.body if fetched.standing is RobotsAvailability.FOUND else b""
+            body = fetched.body if fetched.availability is RobotsAvailability.FOUND else b""
             entry = RobotsEntry(
                 robots=read_robots(body, self._token),
                 asked_at=now,
@@ -179,12 +180,12 @@ class RobotsCache:
                 )
 
     def row(self, authority: str) -> dict[str, Any] | None:
-        """What the store keeps of an authority, ready for JSON; None where there is no entry."""
+        """The stored row of an authority; None without an entry."""
         entry = self._entries.get(authority)
         return None if entry is None else {"token": self._token, **entry.to_row()}
 
     def restore(self, authority: str, row: Mapping[str, Any]) -> None:
-        """Take back what `row` gave in an earlier crawl. Rules picked for another product token are not ours."""
+        """Take over a stored row. Rules that were picked for another product token are ignored."""
         if row["token"] == self._token:
             self._keep(authority, entry_from_row(row))
 
@@ -215,7 +216,7 @@ class RobotsCache:
 
 
 def restored(memories: Iterable[HostMemory], token: str, ttl: float) -> RobotsCache:
-    """The cache as it was when these memories were stored."""
+    """The cache with what these memories hold."""
     robots = RobotsCache(token=token, ttl=ttl)
     for memory in memories:
         for authority, row in memory.robots.items():

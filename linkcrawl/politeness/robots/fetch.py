@@ -1,5 +1,5 @@
-"""The fetching of one robots.txt (RFC 9309, 2.3.1), a request at a time. Pure: the caller sends what `Fetching.url`
-names through the gate of its host, like any request, and tells what came of it.
+"""The fetch of one robots.txt (RFC 9309, 2.3.1), a request at a time. PURE: the caller requests `Fetching.url` through
+the gate of its host, like any other URL, and hands the outcome to `step`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MAX_REDIRECTS = 5
 
 _ABSENT = frozenset({404, 410})
 
-#: What no text holds.
+#: Octets that no text holds.
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
-#: Failures of the first request that the links of that authority would meet themselves: they get these as their own
-#: reason. Any other failure closes the authority as `robots_unreachable`.
+#: Failures of the first request that the authority's links would meet too: they become the links' reason. Any other
+#: failure closes the authority as `robots_unreachable`.
 LINKS_OWN = frozenset(
     {
         Failure.DNS_NOT_FOUND,
@@ -39,7 +39,7 @@ LINKS_OWN = frozenset(
 
 
 class RobotsAvailability(StrEnum):
-    """How a robots.txt stands after its fetch."""
+    """What a fetch has shown of a robots.txt."""
 
     FOUND = "found"  # its body says what is allowed
     UNAVAILABLE = "unavailable"  # there is none: everything is allowed (2.3.1.3)
@@ -48,8 +48,8 @@ class RobotsAvailability(StrEnum):
 
 @frozen(kw_only=True)
 class Fetching:
-    """A fetch under way: `url` is what to ask next, by GET. `asked`: the URLs before it. `retried`: an answer
-    was broken off, and asked for again. `was_stale`: the last outcome was that of a stale connection."""
+    """A fetch under way. `url`: to GET next; `asked`: the URLs before it; `retried`: the fresh try after a connection
+    that broke is used up; `was_stale`: the last request met a stale connection."""
 
     authority: str
     url: str
@@ -60,15 +60,15 @@ class Fetching:
 
 @frozen(kw_only=True)
 class Fetched:
-    """What came of a fetch, for the first authority only, however far redirects led.
+    """The result of a fetch. It holds for the first authority only, wherever redirects led.
 
-    `body` is empty unless the file was found. `failure`: set where the links of the authority would meet the same
-    (see LINKS_OWN). `absent`: the server says that there is no such file. `note`: one line on why it stands so, for
-    logs, `explain` and records. `max_age`: seconds that Cache-Control lets it live, None where it doesn't say.
+    `body`: empty unless the file was found. `failure`: one that the authority's links would meet too (LINKS_OWN).
+    `absent`: the server says that there is no such file. `note`: one line that gives the cause, for logs, `explain` and
+    records. `max_age`: seconds that Cache-Control lets the file live; None without one.
     """
 
     authority: str
-    standing: RobotsAvailability
+    availability: RobotsAvailability
     note: str
     body: bytes = b""
     failure: Failure | None = None
@@ -82,11 +82,11 @@ def begin(authority: str) -> Fetching:
 
 
 def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = False) -> Fetching | Fetched:
-    """What follows from the outcome of the request for `state.url`; `body` is needed of 2xx answers only, and no more
-    of it than MAX_BYTES. `cut`: the body broke off before its end.
+    """The next request, or the result, after the outcome of `state.url`. `body`: of 2xx answers, at most MAX_BYTES;
+    `cut`: it broke off before its end.
 
-    A file that broke off is as one that could not be had, for what is missing may forbid (Google's robots.txt
-    specification: interrupted connections and chunking errors are server errors). An accident gets one fresh try.
+    A file that broke off counts as unreachable, for the missing part may forbid (Google's robots.txt specification:
+    interrupted connections and chunking errors are server errors). A broken connection gets one fresh try.
     """
     if outcome.stale:
         return evolve(state, was_stale=True)
@@ -109,8 +109,8 @@ def step(state: Fetching, outcome: Outcome, body: bytes = b"", *, cut: bool = Fa
     return evolve(_ended(state, RobotsAvailability.UNAVAILABLE, answer, _max_age(outcome)), absent=status in _ABSENT)
 
 
-def _ended(state: Fetching, standing: RobotsAvailability, note: str, max_age: float | None = None) -> Fetched:
-    return Fetched(authority=state.authority, standing=standing, note=note, max_age=max_age)
+def _ended(state: Fetching, availability: RobotsAvailability, note: str, max_age: float | None = None) -> Fetched:
+    return Fetched(authority=state.authority, availability=availability, note=note, max_age=max_age)
 
 
 def _failed(state: Fetching, outcome: Outcome) -> Fetched:
@@ -123,8 +123,8 @@ def _failed(state: Fetching, outcome: Outcome) -> Fetched:
 
 
 def _redirected(state: Fetching, outcome: Outcome) -> Fetching | Fetched:
-    """The next request; or the end where there is none: such a file is unavailable, as the RFC has it for the sixth
-    redirect."""
+    """The request for the redirect's target. A redirect that leads nowhere means that the file is unavailable, as the
+    RFC has it for the sixth redirect."""
     asked = (*state.asked, state.url)
     target = join(state.url, outcome.headers.get("location", ""))
     if isinstance(target, Refused):
@@ -150,8 +150,8 @@ def _found(state: Fetching, outcome: Outcome, body: bytes, answer: str) -> Fetch
 
 
 def _is_text(body: bytes) -> bool:
-    """True for plain text, whatever coding it is said to have: browsers show it. UTF-8, or another charset that is
-    ASCII for the most part, without control characters: packed data has these within its first bytes."""
+    """True for plain text, whatever coding is claimed: browsers show it. It is UTF-8, or in another charset mostly
+    ASCII, and has no control characters, which packed data has within its first bytes."""
     if _BINARY.search(body):
         return False
     try:
@@ -162,8 +162,8 @@ def _is_text(body: bytes) -> bool:
 
 
 def _unpacked(body: bytes) -> bytes | None:
-    """A body that is said to be packed, MAX_BYTES of it at most: unpacked where it is gzip, zlib or raw deflate (which
-    browsers read as "deflate" too), as it is where it is plain text after all; None where it is neither."""
+    """A body that claims to be packed, at most MAX_BYTES of it: unpacked from gzip, zlib or raw deflate (which browsers
+    read as "deflate" too), or as it is where it is plain text after all; None where it is neither."""
     for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
         unpacker = zlib.decompressobj(window)
         try:

@@ -1,4 +1,4 @@
-"""One robots.txt, read for one product token by RFC 9309.
+"""Reads one robots.txt for one product token, by RFC 9309.
 
 Protego matches rules against paths. It is given one group only, in one spelling, because what it does before that
 differs from the RFC (Protego 0.7): it ends a group at lines that don't, starts lines at VT, NEL and U+2028, takes
@@ -21,7 +21,7 @@ from protego import Protego
 
 from linkcrawl.units import DAY
 
-#: Bytes that are read of a robots.txt (RFC 9309, 2.5 asks for 500 KiB at least); the rest is as if it weren't there.
+#: Bytes that are read of a robots.txt; the rest is ignored. RFC 9309, 2.5 asks for 500 KiB at least.
 MAX_BYTES = 500 * 1024
 
 #: What one verdict may cost: characters of the rules with *, times those of the URL. Every such rule may have to be
@@ -69,22 +69,22 @@ _QUERY_PLAIN = frozenset(b":/?@")  # delimit nothing within a query (RFC 3986, 3
 class Robots:
     """What a robots.txt says to one product token.
 
-    `rules`: the lines that are ours, merged and in one spelling, one a line; all that needs to be kept of the file.
-    `ignored`: Crawl-delay, Request-rate and Visit-time lines of ours that mean nothing, for the log.
+    `rules`: our groups' lines, merged and in one spelling, one a line; nothing else of the file is kept. `ignored`: our
+    Crawl-delay, Request-rate and Visit-time lines that mean nothing, for the log.
     """
 
     rules: str = ""
     ignored: tuple[str, ...] = ()
 
     def allowed(self, url: str) -> bool:
-        """Whether the URL (or the path and query of one) may be requested; /robots.txt always may. Not where that can't
-        be told at a bounded cost (`is_beyond`)."""
+        """True for a URL (or path and query) that may be requested; /robots.txt always may. False where matching would
+        cost too much (`is_beyond`)."""
         if not self.rules:
             return True
         return not self.is_beyond(url) and self._protego.can_fetch("http://host" + _spelled_path(url), "*")
 
     def is_beyond(self, url: str) -> bool:
-        """Whether the rules with * and the URL are too long to be held against each other: MAX_MATCHING."""
+        """True where the rules with * and the URL are too long to be matched (MAX_MATCHING)."""
         return self._wildcards * len(url) > MAX_MATCHING
 
     @cached_property
@@ -99,17 +99,18 @@ class Robots:
         return max(delays, default=None)
 
     def request_delay(self, now: float) -> float | None:
-        """Seconds between two requests that Request-rate asks for at this time of the (UTC) day; the largest."""
+        """Seconds between two requests that Request-rate asks for at this time of the day (UTC); the largest of
+        several."""
         return max((delay for delay, hours in self._rates if _within(hours, now)), default=None)
 
     @property
     def keeps_hours(self) -> bool:
-        """Whether a Request-rate is for some hours of the day only."""
+        """True where a Request-rate is for some hours of the day only."""
         return any(hours is not None for _, hours in self._rates)
 
     def open_at(self, now: float) -> float:
-        """When pages may be requested by Visit-time (UTC): `now` where it is so now or there is none. Several lines
-        add up."""
+        """When pages may be requested by Visit-time (UTC): `now` within its hours and without one. Several lines add
+        up."""
         if not self._visits:
             return now
         return min(_next_within(hours, now) for hours in self._visits)
@@ -132,11 +133,11 @@ class Robots:
 
 
 def read_robots(body: bytes, token: str) -> Robots:
-    """What the body of a robots.txt says to a product token. Never raises: lines that mean nothing are skipped, so
-    that an HTML page instead of a robots.txt allows everything."""
+    """Read the body of a robots.txt for a product token. Never raises: lines that mean nothing are skipped, so an HTML
+    page in place of a robots.txt allows everything."""
     own = token.lower().encode()
     rules: dict[bytes, list[str]] = {own: [], b"*": []}
-    named = False  # our token stands in some group: what everybody is told is not for us (RFC 9309, 2.2.1)
+    named = False  # a group names us: those for everybody don't count (RFC 9309, 2.2.1)
     # Only Allow and Disallow end a list of User-agent lines (2.2.4). But a Crawl-delay is for those named just before
     # it: most files that have one write a group of nothing else for another crawler, before everybody's.
     ruled: set[bytes] = set()
@@ -160,7 +161,7 @@ def read_robots(body: bytes, token: str) -> Robots:
 
 
 def _named(value: bytes) -> bytes:
-    """Whom a User-agent line names: `*`, or a product token in lower case. What follows a token is not of it."""
+    """Whom a User-agent line names: `*`, or a product token in lower case, without what follows it."""
     if value.split()[:1] == [b"*"]:
         return b"*"
     return _TOKEN.match(value).group().lower()  # type: ignore[union-attr]  # matches anything
@@ -183,7 +184,7 @@ def _robots(rules: list[str]) -> Robots:
 
 
 def _lines(body: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The lines that mean something: field in lower case, and value."""
+    """Field in lower case, and value, of each line that means something."""
     for line in _LINE_END.split(_text(body)):
         content = line.partition(b"#")[0].strip(_SPACE)
         field, _, value = content.partition(b":")
@@ -221,7 +222,7 @@ def _rules(field: bytes, value: bytes) -> tuple[str, ...]:
 
 
 def _spelled_path(url: str) -> str:
-    """Path and query of a URL in the spelling that rules have."""
+    """Path and query of a URL in the spelling of the rules."""
     rest = url.partition("#")[0]
     if not rest.startswith("/"):
         rest = rest.partition("://")[2]
@@ -232,7 +233,7 @@ def _spelled_path(url: str) -> str:
 
 
 def _spelled(text: bytes, *, rule: bool) -> str:
-    """One spelling for all that RFC 9309, 2.2.2 holds equal, made of what Protego leaves alone.
+    """One spelling for everything that RFC 9309, 2.2.2 holds equal, of characters that Protego leaves alone.
 
     Unreserved characters stand for themselves, escaped or not. Reserved ones stand for themselves where they are
     not escaped: /a?b is not /a%3Fb; but within a query :, /, ? and @ delimit nothing, and the RFC's table has both
@@ -278,7 +279,7 @@ _READ = {"crawl-delay": _seconds, "request-rate": _rate, "visit-time": _visit}
 
 
 def _second_of_day(moment: time) -> int:
-    return moment.hour * 3600 + moment.minute * 60
+    return (moment.hour * 60 + moment.minute) * 60
 
 
 def _within(hours: tuple[time, time] | None, now: float) -> bool:
@@ -286,7 +287,8 @@ def _within(hours: tuple[time, time] | None, now: float) -> bool:
 
 
 def _next_within(hours: tuple[time, time], now: float) -> float:
-    """`now`, or when the hours next begin. They may cross midnight; the same start and end mean all day."""
+    """`now` within the hours, else when they next begin. They may cross midnight; an equal start and end mean all
+    day."""
     start, end = map(_second_of_day, hours)
     since_start = (now - start) % DAY
     length = (end - start) % DAY or DAY
