@@ -202,12 +202,13 @@ class Coordinator:
         reply = await self._run("tickets", given | self._keep)
         return list(reply["renewed"]), list(reply["watched"])
 
-    async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
-        """Ask for a permit under all these limits, now or not at all. Returns seconds until it may be asked for again;
-        0: it is granted, until `settle_permit`. `permit`: its name; `at`: Unix seconds, whose windows it counts in."""
+    async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> list[float]:
+        """Ask for a permit under all these limits, now or not at all. Returns the seconds that each limit has to wait;
+        all 0: it is granted, until `settle_permit`. `permit`: its name; `at`: Unix seconds, whose windows it counts
+        in."""
         rows = [limit.redis_row() for limit in limits]
         reply = await self._run("acquire_permit", {"limits": rows, "permit": permit, "windows": redis_windows(at)})
-        return float(reply["wait"]) / 1000
+        return [wait / 1000 for wait in reply["waits"]]
 
     async def settle_permit(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
         """Report a permit as used, or return it. `at`: as it was asked for."""

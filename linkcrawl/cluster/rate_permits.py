@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import uuid4
 
 import redis
@@ -119,31 +119,33 @@ class RatePermits:
     async def _ask(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wake: float, epoch: int) -> None:
         if epoch != self._session.lease_epoch:
             return  # the session was lost before this has begun
-        wait = None
+        waits = None
         try:
-            wait = await self._coordinator.acquire_permit(permit.limits, permit.name, permit.asked_at)
+            waits = await self._coordinator.acquire_permit(permit.limits, permit.name, permit.asked_at)
         finally:
             if epoch == self._session.lease_epoch:
                 self._asking[gate.name] -= 1
-                self._on_answer(gate, task, lane, permit, wait)
+                self._on_answer(gate, task, lane, permit, waits)
                 self._bench.retime(gate, wake)
                 self._engine.wake()
 
-    def _on_answer(self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, wait: float | None) -> None:
-        """`wait`: seconds until the task may ask again; 0: it has its permit; None: Redis could not be asked."""
+    def _on_answer(
+        self, gate: Gate[Task], task: Task, lane: Lane, permit: Permit, waits: Sequence[float] | None
+    ) -> None:
+        """`waits`: seconds that each limit has to wait, all 0 with the permit; None: Redis could not be asked."""
         is_left = isinstance(task, DueLink) and not self._table.feeds(gate.name)  # the link stays due
-        if wait is None or (wait == 0 and is_left):  # without an answer, Redis may have given the permit all the same
+        granted = waits is not None and not any(waits)
+        if waits is None or (granted and is_left):  # without an answer, Redis may have given the permit all the same
             self._report(permit, used=False)
         if is_left:
             return
         names: tuple[str, ...] = ()
-        if wait == 0:
+        if granted:
             self._unused[_key(task)] = permit
         else:
-            names = tuple(limit.name for limit in permit.limits)
-            ready_at = self._session.now() + (AGAIN if wait is None else wait)
-            for limit in permit.limits:
-                self._bench.set_limit(limit.name, limit.delay, ready_at)
+            names, now = tuple(limit.name for limit in permit.limits), self._session.now()
+            for limit, wait in zip(permit.limits, waits or [AGAIN] * len(names), strict=True):
+                self._bench.set_limit(limit.name, limit.delay, now + wait)
         self._bench.offer(gate, task, lane=lane, limits=names, first=True)
 
 

@@ -232,28 +232,33 @@ def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live
     run(url, act)
 
 
+async def wait_for(worker: Coordinator, limits: list[SharedLimit], permit: str, at: float) -> float:
+    """Seconds until all the limits allow a start; 0: the permit is granted."""
+    return max(await worker.acquire_permit(limits, permit, at))
+
+
 def test_a_limit_lets_one_start_at_a_time(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
         slow = SharedLimit(name="slow", delay=1.0, rule="r")
         quick = SharedLimit(name="quick", rule="r")
-        wait = await one.acquire_permit([slow], "check", now)
+        wait = await wait_for(one, [slow], "check", now)
         assert 0 < wait <= 1.0  # unknown: one full delay
         await asyncio.sleep(wait + 0.05)
-        assert await one.acquire_permit([slow, quick], "check", now) == 0
-        assert await other.acquire_permit([slow], "check", now) > 0  # not until the first has begun
-        assert await other.acquire_permit([quick, slow], "check", now) > 0
+        assert await wait_for(one, [slow, quick], "check", now) == 0
+        assert await wait_for(other, [slow], "check", now) > 0  # not until the first has begun
+        assert await wait_for(other, [quick, slow], "check", now) > 0
         await one.settle_permit([slow, quick], "check", now, used=True)
-        wait = await other.acquire_permit([slow], "check", now)
+        wait = await wait_for(other, [slow], "check", now)
         assert 0 < wait <= 1.0
         await asyncio.sleep(wait + 0.05)
-        assert await other.acquire_permit([slow], "check", now) == 0
+        assert await wait_for(other, [slow], "check", now) == 0
         for _ in range(2):  # an answer may get lost
             await other.settle_permit([slow], "check", now, used=False)  # it did not begin after all
-        assert await one.acquire_permit([slow], "check", now) == 0
+        assert await wait_for(one, [slow], "check", now) == 0
         await other.settle_permit([slow], "check", now, used=False)  # a word of before, come late
-        assert await other.acquire_permit([slow], "check", now) > 0
-        assert await one.acquire_permit([slow], "another check", now) > 0
+        assert await wait_for(other, [slow], "check", now) > 0
+        assert await wait_for(one, [slow], "another check", now) > 0
 
     run(url, act)
 
@@ -262,16 +267,16 @@ def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         now = time.time()
         limit = SharedLimit(name="none", rule="r")
-        assert await one.acquire_permit([limit], "check", now) == 0
+        assert await wait_for(one, [limit], "check", now) == 0
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
             await other.heartbeat(busy=True, load=0, policies="p")
-        wait = await other.acquire_permit([SharedLimit(name="none", delay=1.0, rule="r")], "check", now)
+        wait = await wait_for(other, [SharedLimit(name="none", delay=1.0, rule="r")], "check", now)
         assert 0.9 < wait <= 1.0  # from now, whenever it was
-        assert await other.acquire_permit([limit], "check", now) > 0
+        assert await wait_for(other, [limit], "check", now) > 0
         await asyncio.sleep(wait + 0.05)
         await other.join({}, "p")
-        assert await other.acquire_permit([limit], "check", now) == 0
+        assert await wait_for(other, [limit], "check", now) == 0
 
     run(url, act, lease=SHORT)
 
@@ -282,11 +287,11 @@ def test_a_limit_has_its_quota_in_each_window(url: str, window: Window) -> None:
         limit = SharedLimit(name="c", rule="r", quotas=(Quota(window=window, most=2),))
         at = time.time() + window.seconds  # the next window: it can't end while the test runs
         for worker in (one, other, one):
-            assert await worker.acquire_permit([limit], "check", at) == 0
+            assert await wait_for(worker, [limit], "check", at) == 0
             await worker.settle_permit([limit], "check", at, used=worker is not other)  # what is returned doesn't count
-        wait = await other.acquire_permit([limit], "check", at)
+        wait = await wait_for(other, [limit], "check", at)
         assert wait == pytest.approx(window.end(window.number(at)) - time.time(), abs=5)
-        assert await other.acquire_permit([limit], "check", at + window.seconds) == 0
+        assert await wait_for(other, [limit], "check", at + window.seconds) == 0
 
     run(url, act)
 
@@ -296,10 +301,12 @@ def test_the_quotas_of_all_limits_hold_together(url: str) -> None:
         at = time.time() + DAYS.seconds
         few = SharedLimit(name="few", rule="r", quotas=(Quota(window=DAYS, most=1),))
         many = SharedLimit(name="many", rule="r")
-        assert await one.acquire_permit([few, many], "check", at) == 0
+        assert await wait_for(one, [few, many], "check", at) == 0
         await one.settle_permit([few, many], "check", at, used=True)
-        assert await one.acquire_permit([few, many], "check", at) > 0
-        assert await one.acquire_permit([many], "check", at) == 0
+        assert await wait_for(one, [few, many], "check", at) > 0
+        waits = await one.acquire_permit([few, many], "check", at)
+        assert (waits[0] > 0, waits[1]) == (True, 0.0), "the other limit's checks don't wait for this one"
+        assert await wait_for(one, [many], "check", at) == 0
 
     run(url, act, workers=1)
 

@@ -107,9 +107,9 @@ class FakeCoordinator:
         self._call("tickets", (len(renewed), len(watched), len(ended)))
         return [self.valid] * len(renewed), [self.valid] * len(watched)
 
-    async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> float:
+    async def acquire_permit(self, limits: Sequence[SharedLimit], permit: str, at: float) -> list[float]:
         self._call("acquire", permit)
-        return self.wait
+        return [self.wait] * len(limits)
 
     async def settle_permit(self, limits: Sequence[SharedLimit], permit: str, at: float, *, used: bool) -> None:
         self._call("settle", (permit, used))

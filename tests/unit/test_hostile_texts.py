@@ -78,7 +78,7 @@ def read_robots_txt(text: str) -> Robots:
 
 def take_cookies(text: str) -> str | None:
     lines = [text, f"a=b;{text}", f"a=b;expires={text}", f"a=b;path=/{text}", f"a={text}"]
-    return Jar().take(lines, HERE, 0.0).header(HERE)
+    return Jar().take(lines, HERE, 0.0).field(HERE).value
 
 
 def wait(text: str) -> float | None:

@@ -1,5 +1,5 @@
--- Ends a permit: its check has started a moment ago (used), or won't. given: limits, windows and permit as in acquire_permit.lua;
--- used. Running it twice delays the next start a little, as an answer that got lost does.
+-- Ends a permit: its check has started a moment ago (used), or won't. given: limits, windows and permit as in
+-- acquire_permit.lua; used. Running it twice delays the next start a little, as an answer that got lost does.
 for _, limit in ipairs(given.limits) do
   local name, delay = limit[1], limit[2]
   local mine = redis.call('HGET', key('permits'), name) == me .. ' ' .. given.permit
