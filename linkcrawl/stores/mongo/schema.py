@@ -28,6 +28,7 @@ from pymongo.errors import (
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import FIELDS_OF_RECORD
 from linkcrawl.stores.layout import LAYOUT
+from linkcrawl.stores.mongo.dropped import is_ours, restore_meta, restore_validators
 from linkcrawl.stores.mongo.migration import migrate
 from linkcrawl.urls.servers import shown, without_login
 
@@ -136,7 +137,8 @@ def faults(where: str) -> Iterator[None]:
     except _PROGRAM_FAULTS:
         raise
     except PyMongoError as fault:
-        if isinstance(fault, OperationFailure) and fault.code in _WRONGLY_ASKED:
+        is_index_gone = "hint provided does not correspond to an existing index" in str(fault)  # a dropped collection
+        if isinstance(fault, OperationFailure) and fault.code in _WRONGLY_ASKED and not is_index_gone:
             raise
         raise StoreLost(f"{where}: {one_line(fault)}") from fault
 
@@ -212,10 +214,12 @@ def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make:
     schema = meta.find_one({"_id": "schema"})
     if schema is None:
         foreign = sorted(OURS.intersection(_filled(database)))
-        if foreign:
+        if foreign and not is_ours(database, foreign, validator):
             raise StoreError(
                 f"{setting}: {where} holds a collection {foreign[0]!r} of another program; another database would work"
             )
+        if foreign:
+            restore_meta(database, where)
         try:
             meta.with_options(write_concern=DURABLE).insert_one({"_id": "schema", "version": LAYOUT})
         except DuplicateKeyError:
@@ -231,6 +235,8 @@ def _prepare(database: Database[dict[str, Any]], where: str, setting: str, make:
     if schema is not None and schema["version"] < LAYOUT:
         with unless_read_only(make):
             migrate(database, schema["version"], validator("records"))
+    with unless_read_only(make):
+        restore_validators(database, REQUIRED, validator)
     for name, indexes in INDEXES.items():
         with unless_read_only(make):
             database[name].create_indexes(indexes)

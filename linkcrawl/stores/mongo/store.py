@@ -16,7 +16,8 @@ from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFil
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
-from linkcrawl.stores.mongo.schema import DURABLE, faults, open_database, unless_read_only
+from linkcrawl.stores.mongo.dropped import DroppedCollections
+from linkcrawl.stores.mongo.schema import DURABLE, OURS, faults, open_database, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
@@ -38,6 +39,7 @@ class MongoStore:
         self._claim = Claim(self._meta, where)
         self._before_was_clean: bool | None = None
         self._is_shared = False
+        self._dropped: DroppedCollections | None = None
 
     @classmethod
     def open(cls, url: str, *, make: bool = True) -> MongoStore:
@@ -67,6 +69,7 @@ class MongoStore:
             return
         with faults(self._where):
             self._claim.take(shared)
+            self._dropped = DroppedCollections(self._database, self._where, OURS)
             self._is_shared = shared is not None
             self._before_was_clean = self._read_clean()
             self._write_clean(False)
@@ -89,9 +92,11 @@ class MongoStore:
         self._meta.update_one({"_id": "clean"}, {"$set": {"value": clean}}, upsert=True)
 
     def _check_claim(self) -> None:
-        """Raises StoreLost where this crawl has lost its claim: it must not go on."""
+        """Raises StoreLost where this crawl has lost its claim, or a collection was dropped: it must not go on."""
         if self._claim.taken:
             self._claim.check()
+        if self._dropped is not None:
+            self._dropped.check()
 
     # -- writing ------------------------------------------------------------------------------------------------
 
