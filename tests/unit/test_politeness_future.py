@@ -116,7 +116,7 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
             engine=nothing,
         )
         await watch.start()
-        watch._tell_of_the_future()
+        watch._warn_of_the_future()
         watch.close()
 
     with caplog.at_level(logging.WARNING):
