@@ -156,7 +156,8 @@ class Coordinator:
     async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
         """Lease gates; with each, when its due links were counted (Unix seconds), and how many. `wanted`: have another
         worker that leases it give it back."""
-        asked = [(gate, _ms(seen_at), due) for gate, seen_at, due in gates]
+        # before the first refresh nothing has been seen: minus infinity is no number of milliseconds
+        asked = [(gate, _ms(max(seen_at, 0.0)), due) for gate, seen_at, due in gates]
         return [_taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted}) if row]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:

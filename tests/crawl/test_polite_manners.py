@@ -353,7 +353,7 @@ def test_after_unblock_the_banned_links_are_checked(scene: Scene) -> None:
 def test_the_audit_proves_it(scene: Scene) -> None:
     told = command(scene.crawler, "audit", "--rules", "--format", "json")
     scopes = json.loads(told.stdout)
-    assert {scope["kind"] for scope in scopes} == {"host", "gate", "limit"}
+    assert {scope["kind"] for scope in scopes} == {"host", "gate", "limit", "host quota", "gate quota"}
     assert sum(scope["violations"] for scope in scopes) == 0
     proof = AuditVerifier()
     lines = list(read_lines([scene.crawler.folder / "audit.jsonl"]))
