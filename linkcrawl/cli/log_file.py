@@ -25,9 +25,9 @@ class LogFileHandler(logging.Handler):
         self._has_failed = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._file is None:  # the interpreter ends
-            return
         try:
+            if self._file is None:  # Scrapy configures logging anew, which closes every handler
+                self._file = LineFile(self._path)
             self._file.add(f"{self.format(record)}\n".encode(self._encoding, "backslashreplace"))
         except OSError as fault:
             if not self._has_failed:
