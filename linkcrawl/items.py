@@ -141,7 +141,7 @@ class Record:
 
     Field names and order are the contract's (docs/reference/record.md). `link_id` is the store's own and is not part of
     any export. What a field's metadata say is all that stores, exports and feeds need to know of it (RecordField):
-    docs/extending.md has the steps for a further field.
+    docs/extending/record-field.md has the steps for a further field.
     """
 
     link_id: int | str
