@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from linkcrawl.cluster.coordinator import Coordinator
@@ -11,6 +12,8 @@ from linkcrawl.frontier.parts import Frontier
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.guard import Address
 from linkcrawl.urls.domains import hostname_of, registered_domain
+
+logger = logging.getLogger(__name__)
 
 #: Names looked up at a time, and seconds that a call waits for them: one that takes longer is for a later call.
 LOOKUPS, WAIT = 64, 0.25
@@ -73,10 +76,19 @@ class GatePlacement:
         for host, lookup in lookups.items():
             if lookup.done():
                 self._lookups.pop(host, None)
-                answer = lookup.result()
-                address = "" if isinstance(answer, Fault) else server_address(map(str, answer))
-                found.append((host, registered_domain(host), address))
+                found.append((host, registered_domain(host), _address(host, lookup)))
         return found
 
     def _has_group(self, host: str) -> bool:
         return self._keeper.applied(host).gate is not None
+
+
+def _address(host: str, lookup: asyncio.Task[tuple[Address, ...] | Fault]) -> str:
+    """The address of a host whose look-up has ended; empty where none was found. One name that a fault of ours stops
+    must not keep the others of its call from their gates."""
+    fault = lookup.exception()
+    if fault is not None:
+        logger.error("A fault of ours kept %s from being looked up", host, exc_info=fault)
+        return ""
+    answer = lookup.result()
+    return "" if isinstance(answer, Fault) else server_address(map(str, answer))

@@ -26,6 +26,7 @@ from linkcrawl.cluster.coordinator import Coordinator, WaitingTransfer
 from linkcrawl.errors import SessionLost, UnreadableTransfer
 from linkcrawl.frontier.parts import Frontier
 from linkcrawl.frontier.ports import context_of
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.items import DueLink
 
 logger = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ class CheckTransfers:
         self._remote_checks[ticket.token] = ticket
         text = TransferredCheck(version=VERSION, ticket=ticket, link=link, check=check).text()
         sending = self._send(WaitingTransfer(gate=gate, text=text), ticket, self._session.lease_epoch)
-        task = asyncio.get_running_loop().create_task(sending)
+        task = start_task(f"sending a check to {gate}", sending)
         self._sending[task] = home_gate
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 

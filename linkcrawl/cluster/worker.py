@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import redis
@@ -30,6 +31,7 @@ from linkcrawl.cluster.transfers import CheckTransfers, InFlightReporter
 from linkcrawl.errors import SessionLost, StoreLost
 from linkcrawl.frontier.parts import Frontier
 from linkcrawl.frontier.ports import RoutedTask, context_of
+from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
 from linkcrawl.items import DueLink
 
 logger = logging.getLogger(__name__)
@@ -142,10 +144,10 @@ class ClusterWorker:
     async def start(self) -> None:
         """Join, and keep the session alive from now on."""
         await self._try(self._renew_session)
-        loop = asyncio.get_running_loop()
+        end = partial(self._frontier.engine.close, INTERNAL_ERROR)  # without these nothing is sent, for ever
         self._loops = [
-            loop.create_task(self._every(HEARTBEAT, self._renew_session)),
-            loop.create_task(self._every(ROUND, self._round)),
+            start_task("heartbeat", self._every(HEARTBEAT, self._renew_session), on_fault=end),
+            start_task("round", self._every(ROUND, self._round), on_fault=end),
         ]
 
     async def close(self) -> None:
@@ -275,6 +277,6 @@ class ClusterWorker:
             self._frontier.engine.close("frontier_lost")
 
     def _spawn(self, act: Callable[[], Awaitable[None]]) -> None:
-        task = asyncio.get_running_loop().create_task(self._try(act))
+        task = start_task("cluster", self._try(act))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -16,6 +16,7 @@ from scrapy.exceptions import NotConfigured
 
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.items import Category
 from linkcrawl.pipelines.records import WALLS
 from linkcrawl.session import Session, session_of
@@ -105,7 +106,7 @@ class Metrics:
         yield GaugeMetricFamily("linkcrawl_store_lost", "1 while the store can't be reached.", gauges.store_lost)
 
     def _opened(self, spider: Spider) -> None:
-        self._querying = asyncio.get_running_loop().create_task(self._query_lag())
+        self._querying = start_task("metrics", self._query_lag())
 
     def _closed(self, spider: Spider, reason: str) -> None:
         if self._querying is not None:
@@ -122,6 +123,9 @@ class Metrics:
                 since = await session.worker.call(session.store.next_due_at, NEVER)
             except StoreLost as fault:  # the records pipeline logs it
                 logger.debug("The lag can't be queried: %s", fault)
+            except Exception:
+                self._lag = None  # an old one would look like a crawl that keeps up
+                logger.exception("A fault of ours kept the lag from being queried; it is tried again")
             else:
                 self._lag = 0.0 if since is None else max(0.0, session.now() - since)
             await asyncio.sleep(LAG_SECONDS)

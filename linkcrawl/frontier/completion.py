@@ -18,6 +18,7 @@ from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.politeness.outage import UNSENT, OutageDetector
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
@@ -185,7 +186,7 @@ class CompletionHandler:
             "" if probation is None else f". Without that one request tries it again in {span(probation)}",
         )
         links = list(dict.fromkeys(self._refused.pop(gate, ())))
-        task = asyncio.get_running_loop().create_task(self._withdraw_soon(gate))
+        task = start_task(f"taking back records of {gate}", self._withdraw_soon(gate))
         self._withdrawals[gate] = (task, links, event.since)
 
     async def _withdraw_soon(self, gate: str) -> None:

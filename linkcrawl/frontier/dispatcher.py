@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from linkcrawl.check.outcome import Failure as NetworkFailure
 from linkcrawl.frontier.ports import Engine, anew
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.network.handler import RequestFailed
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Dispatcher:
 
     def _begin(self, held: Any, work: Coroutine[Any, Any, None]) -> None:
         self._engine.hold(held)
-        task = asyncio.get_running_loop().create_task(self._hold(held, work))
+        task = start_task("dispatch", self._hold(held, work))
         self._tasks.add(task)
         task.add_done_callback(self._done)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.http import Request, Response
 
 from linkcrawl.frontier.downloader import Downloader
+from linkcrawl.frontier.tasks import start_task
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -54,7 +55,7 @@ class ScrapyEngine:
     def close(self, reason: str) -> None:
         if self._closing is None:
             close = self._crawler.engine.close_spider_async(reason=reason)
-            self._closing = asyncio.get_running_loop().create_task(close)
+            self._closing = start_task("closing the crawl", close)
 
     @property
     def _slot(self) -> Any:

@@ -9,6 +9,7 @@ from itertools import islice
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.due_queue import HOSTS_A_CALL, DueQueue, HostQueue
 from linkcrawl.frontier.ports import Engine, Ownership
+from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
 from linkcrawl.items import DueLink
 from linkcrawl.session import Session
 from linkcrawl.stores.retry import retry_while_store_lost
@@ -76,7 +77,7 @@ class Feeder:
     def feed(self) -> None:
         """Fetch links for the hosts that want some, unless that is under way."""
         if self._feeding is None and self._next():
-            self._feeding = asyncio.get_running_loop().create_task(self._feed())
+            self._feeding = start_task("fetching links", self._feed(), on_fault=self._end)
 
     def _next(self) -> list[HostQueue]:
         """Hosts to fetch links for. While more checks wait for their next hop than memory is set aside for, only hosts
@@ -92,7 +93,7 @@ class Feeder:
         if self._refreshing is not None:
             self._refresh_again = True
         else:
-            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+            self._refreshing = start_task("reading the backlog", self._refresh(), on_fault=self._end)
 
     @property
     def again_at(self) -> float:
@@ -124,6 +125,10 @@ class Feeder:
         for task in (self._feeding, self._refreshing):
             if task is not None:
                 task.cancel()
+
+    def _end(self) -> None:
+        """Links may have been missed: a crawl that went on would end as if all were checked."""
+        self._engine.close(INTERNAL_ERROR)
 
     async def _refresh(self) -> None:
         try:

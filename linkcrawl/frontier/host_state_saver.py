@@ -7,6 +7,7 @@ import logging
 
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.ports import Ownership
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.session import Session
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class HostStateSaver:
     def save_soon(self) -> None:
         """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
         if self._urgent is None or self._urgent.done():
-            self._urgent = asyncio.get_running_loop().create_task(self._save_soon())
+            self._urgent = start_task("saving host state", self._save_soon())
 
     def close(self) -> None:
         """Save nothing more by itself."""

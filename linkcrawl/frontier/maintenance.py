@@ -16,6 +16,7 @@ from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.router import HostRouter
+from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
 from linkcrawl.session import FUTURE, Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span
@@ -84,7 +85,7 @@ class MaintenanceLoop:
             )
         self._keeper.take_orders(await session.worker.call(session.store.orders))
         await self.warn_unmeetable_rechecks()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = start_task("maintenance", self._run(), on_fault=lambda: self._engine.close(INTERNAL_ERROR))
 
     def _warn_of_the_future(self) -> None:
         ahead = self._session.hosts.take_ahead()

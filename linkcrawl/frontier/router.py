@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 from scrapy.http import Request
@@ -13,12 +14,15 @@ from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane, Workbench
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, Ownership, RequestContext, RoutedTask, Task, host_of
 from linkcrawl.frontier.shared_limits import SharedLimits
+from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
 from linkcrawl.items import DueLink
 from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.network.transport import CONTEXT
 from linkcrawl.session import Session
 from linkcrawl.urls.domains import hostname_of
+
+logger = logging.getLogger(__name__)
 
 
 class HostRouter:
@@ -83,7 +87,9 @@ class HostRouter:
             self.offer(routed)
         else:
             self._unresolved[host] = [routed]
-            lookup = asyncio.get_running_loop().create_task(self._look_up(host))
+            lookup = start_task(
+                f"looking up {host}", self._look_up(host), on_fault=lambda: self._engine.close(INTERNAL_ERROR)
+            )
             self._lookups.add(lookup)
             lookup.add_done_callback(self._lookups.discard)
 
@@ -158,5 +164,9 @@ class HostRouter:
         """Learn the address of a host. True where other hosts have to leave their gate because of it."""
         if await self._ownership.place_host(host):
             return False
-        answer = await self._resolver.resolve(hostname_of(host))
+        try:
+            answer = await self._resolver.resolve(hostname_of(host))
+        except Exception:  # its links fail at the same name, each with a record; the other hosts go on
+            logger.exception("A fault of ours kept %s from being looked up", host)
+            return self._keeper.learn_addresses(host, ())
         return self._keeper.learn_addresses(host, () if isinstance(answer, Fault) else tuple(map(str, answer)))

@@ -11,10 +11,12 @@ from scrapy.exceptions import DropItem
 
 from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.frontier.tasks import start_task
 from linkcrawl.items import Finished, LinkState, Record
 from linkcrawl.session import session_of
 from linkcrawl.status.refusals import CHALLENGED, UNNAMED, refusing_host
 from linkcrawl.stores.retry import retry_while_store_lost
+from linkcrawl.text import one_line
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,6 +30,8 @@ WALLS = "linkcrawl/wall/"
 #: Seconds that a record waits for others to share its transaction. An answer this fresh may be asked again after a
 #: crash, so it is kept near what a disk needs to make a transaction safe.
 GATHER = 0.05
+#: Characters of a URL, or of what a store says, that a log line shows.
+SHOWN = 200
 
 
 def finished_check(item: Any) -> Finished | None:
@@ -47,12 +51,14 @@ def finished_check(item: Any) -> Finished | None:
 class RecordsPipeline:
     """Takes `Finished` checks, stores them, and passes their records on to the feeds: a feed never shows what the
     store doesn't have. While the store can't be reached the items wait here and nothing is sent; after
-    LINKCRAWL_PATIENCE the crawl ends with `store_lost`."""
+    LINKCRAWL_PATIENCE the crawl ends with `store_lost`. A record that the store can't keep for any other reason is
+    logged and its link let go; the other records of its batch are stored."""
 
     def __init__(self, crawler: Crawler):
         self._crawler = crawler
         self._waiting: list[tuple[Finished, asyncio.Future[bool]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._traced: set[type[Exception]] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -74,9 +80,9 @@ class RecordsPipeline:
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((finished, stored))
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write())
+            self._writer = start_task("records writer", self._write())
         if not await stored:
-            raise DropItem("it was not stored: the store is lost, or another worker's check of the link is there")
+            raise DropItem("it was not stored: the store is lost or can't keep it, or has another worker's check")
         return self._counted(record)
 
     @property
@@ -94,28 +100,76 @@ class RecordsPipeline:
         return record
 
     async def _write(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(GATHER)
-            batch, self._waiting = self._waiting, []
+        try:
+            while self._waiting:
+                await asyncio.sleep(GATHER)
+                batch, self._waiting = self._waiting, []
+                await self._write_batch(batch)
+        finally:
+            self._writer = None
+
+    async def _write_batch(self, batch: list[tuple[Finished, asyncio.Future[bool]]]) -> None:
+        """Store a batch and answer all who wait for it, whatever comes in between: the engine waits for them."""
+        refused = frozenset(finished.record.link_id for finished, _ in batch)
+        try:
             refused = await self._store([finished for finished, _ in batch])
-            for finished, future in batch:
-                self._scheduler.forget(finished.record.link_id)
-                if not future.done():
-                    future.set_result(finished.record.link_id not in refused)
-        self._writer = None
+        except Exception as fault:
+            self._log_fault(f"{len(batch)} records are given up, their links stay due", fault)
+        for finished, future in batch:
+            link_id = finished.record.link_id
+            self._forget(link_id)
+            if not future.done():
+                future.set_result(link_id not in refused)
 
     async def _store(self, batch: list[Finished]) -> frozenset[int | str]:
-        """The links whose records were not stored."""
-        session = session_of(self._crawler)
+        """The links whose records were not stored. A batch that the store can't take is stored one by one."""
+        left, refused = list(batch), set[int | str]()
         try:
-            if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
-                return await session.worker.call(self._scheduler.store, batch)
-            return await retry_while_store_lost(session, self._scheduler.store, batch)
+            try:
+                return await self._finish(batch)
+            except (LeaseLost, StoreLost):
+                raise
+            except Exception as fault:
+                self._log_fault(f"{len(batch)} records can't be stored together, each is stored alone", fault)
+            while left:
+                refused |= await self._store_alone(left[0])
+                del left[0]
         except LeaseLost as fault:
-            logger.warning("%d records are given up: %s", len(batch), fault)
+            logger.warning("%d records are given up: %s", len(left), fault)
         except StoreLost as fault:
-            self._give_up(batch, fault)
-        return frozenset(finished.record.link_id for finished in batch)
+            self._give_up(left, fault)
+        return frozenset(refused.union(finished.record.link_id for finished in left))
+
+    async def _store_alone(self, finished: Finished) -> frozenset[int | str]:
+        """The same for one record that was in a batch the store could not take. Raises LeaseLost, StoreLost."""
+        record = finished.record
+        try:
+            return await self._finish([finished])
+        except (LeaseLost, StoreLost):
+            raise
+        except Exception as fault:
+            url = one_line(record.url[:SHOWN])
+            self._log_fault(f"The store can't keep the record of {url} ({record.reason}), its link is let go", fault)
+        return frozenset([record.link_id])
+
+    async def _finish(self, batch: list[Finished]) -> frozenset[int | str]:
+        session = session_of(self._crawler)
+        if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
+            return await session.worker.call(self._scheduler.store, batch)
+        return await retry_while_store_lost(session, self._scheduler.store, batch)
+
+    def _forget(self, link_id: int | str) -> None:
+        """Let go of a link. A fault in that must not keep those from their answers who wait for the batch."""
+        try:
+            self._scheduler.forget(link_id)
+        except Exception as fault:
+            self._log_fault(f"Link {link_id} can't be let go", fault)
+
+    def _log_fault(self, what: str, fault: Exception) -> None:
+        """Log a fault; with its traceback where it is the first of its kind, for a broken store has one a record."""
+        trace = None if type(fault) in self._traced else fault
+        self._traced.add(type(fault))
+        logger.error("%s: %s: %s", what, type(fault).__name__, one_line(str(fault)[:SHOWN]), exc_info=trace)
 
     def _give_up(self, batch: list[Finished], fault: StoreLost) -> None:
         logger.error("%d records are given up, their links stay due: %s", len(batch), fault)

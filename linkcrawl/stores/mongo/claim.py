@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Any
@@ -13,6 +14,8 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from linkcrawl.errors import StoreBusy, StoreLost
 from linkcrawl.stores.process_identity import is_alive, this_process
+
+logger = logging.getLogger(__name__)
 
 #: Seconds from a renewal until the claim expires. A crawl on another machine waits so long after a kill.
 LEASE = 15.0
@@ -87,6 +90,8 @@ class Claim:
                 self._renew_or_lose()
             except PyMongoError:
                 continue  # nobody else can reach the server either, or `check` will see
+            except Exception:
+                logger.exception("%s: the claim could not be renewed by a fault of ours", self._where)
 
     def _renew_or_lose(self) -> None:
         holder = self._renew()
