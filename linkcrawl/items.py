@@ -264,7 +264,8 @@ class HostMemory:
 
     `head_useless_since`: when a GET first succeeded there after a HEAD had failed. `last_end`: when the last request
     to the host ended. `failing_since`: since when the host has answered no request at all.
-    `pace` and `robots` are opaque JSON-ready values of the rooms that own them (politeness).
+    `pace` and `robots` (when and how often its robots.txt files ask to be asked) are opaque JSON-ready values of the
+    rooms that own them (politeness). The files themselves are RobotsFiles.
     """
 
     host: str
@@ -273,6 +274,16 @@ class HostMemory:
     failing_since: float | None = None
     pace: Mapping[str, Any] = field(factory=dict)
     robots: Mapping[str, Any] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class RobotsFile:
+    """What is kept of the robots.txt of an authority (`scheme://host[:port]`), apart from host memory, for it may be
+    large. `until`: when it is of no use any more. `entry`: an opaque JSON-ready value of politeness.robots."""
+
+    authority: str
+    until: float
+    entry: Mapping[str, Any]
 
 
 @frozen(kw_only=True)

@@ -25,7 +25,7 @@ from linkcrawl.network.tls import client_context
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import PolicyFile
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.politeness.user_agent import refuse_listed
 from linkcrawl.sources import MONGODB, REDIS
 from linkcrawl.stores.contract import LinkFilter, Store
@@ -147,7 +147,7 @@ class Session:
             rules=Rules(max_redirects=config.max_redirects),
             intervals=Intervals(),
             hosts=hosts,
-            robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
+            robots=RobotsCache(token=config.product, ttl=config.robots_ttl),
             audit=_audit_log(config),
         )
 

@@ -42,7 +42,16 @@ _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 _NOWHERE = frozenset({"invalid_url", "url_too_long"})
 
 #: Reasons for which the caller may deny a request; a Failure is the other kind.
-DENIALS = frozenset({"robots_disallowed", "robots_unreachable", "host_blocked", "skipped_by_policy", "poison_link"})
+DENIALS = frozenset(
+    {
+        "robots_disallowed",
+        "robots_unreachable",
+        "host_blocked",
+        "skipped_by_policy",
+        "poison_link",
+        "too_many_names",
+    }
+)
 
 #: Denials after which a link may still be judged as leading to a login: what the identity provider's robots.txt allows
 #: says nothing of the link.

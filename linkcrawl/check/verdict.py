@@ -68,6 +68,8 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "host_blocked": (_OPEN, "The host seems to have banned us, or an operator has blocked it."),
     "skipped_by_policy": (_OPEN, "A rule of the policy file says not to request this."),
     "poison_link": (_OPEN, "Workers of a cluster have died over this link, again and again; it needs a person's eyes."),
+    "too_many_names": (_OPEN, "Redirects lead to more new host names of one registered domain than are followed: 1,000 "
+                              "a day."),
     "not_recorded": (_OPEN, "The result was taken over from an older checker, which did not say why."),
     "invalid_url": (_INVALID, "There is no usable URL."),
     "url_too_long": (_INVALID, "The URL is longer than 16,384 bytes, which is more than common servers read."),

@@ -379,8 +379,8 @@ async def load_host_state(session: Session, names: set[str], known: Callable[[st
     new = [memory for memory in found if not known(memory.host)]
     session.hosts.load(new)
     for memory in new:
-        for authority, row in memory.robots.items():
-            session.robots.restore(authority, row)
+        for scheme in ("http", "https"):
+            session.robots.forget(f"{scheme}://{memory.host}")
     return True
 
 

@@ -7,6 +7,7 @@ import json
 import time
 from contextlib import closing
 
+from linkcrawl import urls
 from linkcrawl.cli.options import OfflineCommand, add_format
 from linkcrawl.cli.terminal import name_list
 from linkcrawl.errors import ConfigError
@@ -35,7 +36,10 @@ class Command(OfflineCommand):
         config = self.config()
         policies = policies_of(config)
         with closing(open_existing(config.store)) as store:
-            explanation = explain(store, StoreSnapshot.of(store, config, policies, time.time()), args[0])
+            target = urls.read(args[0])
+            host = target.host if isinstance(target, urls.Target) else None
+            snapshot = StoreSnapshot.of(store, config, policies, time.time(), robots_of=host)
+            explanation = explain(store, snapshot, args[0])
         if opts.format == "json":
             print(json.dumps(explanation.row(), indent=2))
         else:

@@ -70,7 +70,7 @@ class Command(OfflineCommand):
         policies = _policies(config, act)
         # a host may be blocked before the first crawl
         with closing((open_store if act == "block" else open_existing)(config.store)) as store:
-            snapshot = StoreSnapshot.of(store, config, policies, time.time())
+            snapshot = StoreSnapshot.of(store, config, policies, time.time(), robots_of=host)
             call = HostsCall(store=store, snapshot=snapshot, host=host, opts=opts, cluster=_cluster(config))
             print(_ACTS[act](call))
 

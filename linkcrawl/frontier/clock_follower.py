@@ -57,6 +57,7 @@ class ClockFollower:
         session = self._session
         self._bench.shift(seconds)
         self._keeper.shift(seconds, self._began_at)
+        session.robots.shift(seconds, self._began_at)
         self._outage.shift(seconds)
         self._began_at += seconds
         if session.started_at > session.now():  # else links would count as checked before the crawl, again and again

@@ -17,7 +17,7 @@ URGENT = 0.2
 
 
 class HostStateSaver:
-    """Stores what is this crawl's to store of the session's HostStateCache."""
+    """Stores what is this crawl's to store of the session's HostStateCache, and the robots.txt files it has fetched."""
 
     def __init__(self, session: Session, ownership: Ownership):
         self._session = session
@@ -34,6 +34,22 @@ class HostStateSaver:
             except BaseException:  # cancelled before its turn, too
                 session.hosts.still_changed(changed)
                 raise
+        await self._save_robots()
+
+    async def _save_robots(self) -> None:
+        """Store the robots.txt files that were fetched. They come after host memory, and apart: whatever is wrong with
+        one of them must not keep a delay or a ban from being remembered."""
+        session = self._session
+        files = session.robots.take_changed()
+        if not files:
+            return
+        try:
+            await session.worker.call(session.store.remember_robots, files)
+        except (StoreLost, asyncio.CancelledError):
+            session.robots.still_changed(files)
+            raise
+        except Exception:
+            logger.exception("%d robots.txt files can't be stored: the next crawl fetches them again", len(files))
 
     def save_soon(self) -> None:
         """A server has asked for silence, or turned us away: from now on that must outlive a crash."""

@@ -126,9 +126,10 @@ class MaintenanceLoop:
 
     async def prune(self) -> None:
         """Remove records that LINKCRAWL_HISTORY_DAYS doesn't keep, a window of time in each call of the store, so that
-        records are stored in between. Raises StoreLost."""
+        records are stored in between; and robots.txt files that are of no use any more. Raises StoreLost."""
         session, now = self._session, self._session.now()
         days, store = session.config.history_days, session.store
+        await session.worker.call(store.forget_robots, now)
         if days == 0:
             return
         if self._oldest is None:

@@ -57,7 +57,7 @@ class Frontier:
 
     def has_work(self) -> bool:
         """True while something is in flight or being stored, or a gate opens within LINKCRAWL_PATIENCE."""
-        if self.dispatcher.is_busy or self.router.is_looking_up:
+        if self.dispatcher.is_busy or self.router.is_looking_up or self.robots.is_looking_up:
             return True
         now, patience = self.session.now(), self.session.config.patience
         wake, down = self.bench.next_wake(), self.outage.down_since

@@ -2,11 +2,12 @@
 
 A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
 file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
-redirects go through theirs.
+redirects go through theirs. Of a host that was met before, the store may have the file: it is asked first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -16,13 +17,16 @@ from twisted.python.failure import Failure as TwistedFailure
 from linkcrawl import urls
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial
+from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.network.transport import CONTEXT
+from linkcrawl.politeness.redirect_names import RedirectNames
 from linkcrawl.politeness.robots.cache import Access, RobotsEntry
 from linkcrawl.politeness.robots.fetch import Fetched, Fetching, RobotsAvailability, begin, step
 from linkcrawl.politeness.robots.middleware import denial_of, verdict_on
 from linkcrawl.politeness.robots.parser import MAX_BYTES
 from linkcrawl.session import Session
+from linkcrawl.stores.retry import retry_while_store_lost
 from linkcrawl.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -54,6 +58,18 @@ class RobotsFetcher:
         self._waiters = waiters
         self._waiting: dict[str, list[Request]] = {}
         self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
+        self._lookups: set[asyncio.Task[None]] = set()
+        self._names = RedirectNames(session.hosts.is_known, session.now)
+
+    @property
+    def is_looking_up(self) -> bool:
+        """True while the store is asked for a robots.txt."""
+        return bool(self._lookups)
+
+    def close(self) -> None:
+        """Look up nothing more."""
+        for lookup in self._lookups:
+            lookup.cancel()
 
     def waits_for(self, host: str) -> bool:
         """True while requests to a host wait for its robots.txt."""
@@ -70,7 +86,7 @@ class RobotsFetcher:
 
     def check(self, request: Request, now: float) -> Request | Denial | None:
         """Returns the request itself where it may go; a request for robots.txt, to be sent in its place; the denial
-        that ends its check; or None where it waits for a robots.txt that is under way."""
+        that ends its check; or None where it waits for a robots.txt that is under way, or looked up in the store."""
         context = context_of(request)
         authority = context.target.authority
         if authority in self._waiting:
@@ -79,8 +95,35 @@ class RobotsFetcher:
         verdict = verdict_on(self._session.robots, context, now)
         if verdict.access is Access.UNKNOWN:
             self._waiting[authority] = [request]
+            if self._session.robots.get(authority) is None and self._session.hosts.is_known(context.target.host):
+                self._begin_lookup(authority)
+                return None
             return self._request(begin(authority))
         return denial_of(verdict) or request
+
+    def _begin_lookup(self, authority: str) -> None:
+        lookup = asyncio.get_running_loop().create_task(self._look_up(authority))
+        self._lookups.add(lookup)
+        lookup.add_done_callback(self._lookups.discard)
+
+    async def _look_up(self, authority: str) -> None:
+        """Read what the store has of a robots.txt; have it fetched where that isn't fresh."""
+        session, epoch = self._session, self._session.lease_epoch
+        try:
+            session.robots.restore(
+                await retry_while_store_lost(session, session.store.robots, [authority]), session.now()
+            )
+        except StoreLost:
+            return  # the crawl ends, and who waits stays due
+        except Exception:
+            logger.exception("robots.txt of %s can't be read from the store: it is fetched", authority)
+        if epoch != session.lease_epoch or authority not in self._waiting:
+            return
+        entry = session.robots.get(authority)
+        if entry is not None and entry.is_fresh(session.now()):
+            self._waiters.resume(authority, self._waiting.pop(authority))
+        else:
+            self._waiters.enqueue(self._request(begin(authority)))
 
     def _request(self, fetching: Fetching) -> Request:
         target = urls.read(fetching.url)
@@ -117,7 +160,7 @@ class RobotsFetcher:
         fetching = context.robots
         assert fetching is not None
         try:
-            stepped = step(fetching, outcome, body, cut=cut)
+            stepped = self._within_names(step(fetching, outcome, body, cut=cut))
             if isinstance(stepped, Fetching):
                 self._waiters.enqueue(self._request(stepped))
             else:
@@ -128,6 +171,16 @@ class RobotsFetcher:
             closed = Fetched(authority=fetching.authority, availability=RobotsAvailability.UNREACHABLE, note=note)
             self._settle(closed)
 
+    def _within_names(self, stepped: Fetching | Fetched) -> Fetching | Fetched:
+        """The step, unless it goes to one new name too many: then the file can't be had."""
+        if isinstance(stepped, Fetched):
+            return stepped
+        target = urls.read(stepped.url)
+        if isinstance(target, urls.Refused) or target.authority == stepped.authority or self._names.admit(target.host):
+            return stepped
+        note = f"{stepped.asked[-1]} redirects to {target.host}, one of too many new names of its registered domain"
+        return Fetched(authority=stepped.authority, availability=RobotsAvailability.UNREACHABLE, note=note)
+
     def _settle(self, fetched: Fetched) -> None:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""
         session, authority = self._session, fetched.authority
@@ -137,9 +190,8 @@ class RobotsFetcher:
         entry = session.robots.take(fetched, session.now())
         _log(fetched, entry, session.now())
         owner = urls.read(authority)
-        if isinstance(owner, urls.Target):
-            kept = session.hosts.get(owner.host).robots
-            session.hosts.change(owner.host, robots={**kept, authority: session.robots.row(authority)})
+        if isinstance(owner, urls.Target) and entry.robots is not None:
+            session.hosts.learn_robots(owner.host, authority, entry.robots.pace)
         waiting = self._waiting.pop(authority, [])
         for request in waiting:
             context_of(request).robots_asked_at = entry.asked_at

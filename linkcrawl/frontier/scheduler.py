@@ -357,6 +357,7 @@ class Scheduler(BaseScheduler):
             self._timer.cancel()
         self._feeder.close()
         frontier.router.close()
+        frontier.robots.close()
         frontier.maintenance.close()
         frontier.host_states.close()
         try:

@@ -1,7 +1,8 @@
 """PURE. Host memory of a time to come, which a crawl with a clock that was ahead has left: it counts as of now.
 
 Else a host would be left alone until that time, a day or twenty years, and look as if nothing were due there. Orders of
-people are not touched: theirs may well be for a time to come.
+people are not touched: theirs may well be for a time to come. robots.txt files are healed where they are read
+(robots.cache).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from linkcrawl.items import HostMemory
 from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.persistence import gate_of_row, pace_from_row, pace_to_row
 from linkcrawl.politeness.policy.limits import recount
-from linkcrawl.politeness.robots.cache import MAX_TTL
 
 
 def not_of_the_future(memory: HostMemory, now: float) -> tuple[HostMemory, float]:
@@ -30,19 +30,17 @@ def not_of_the_future(memory: HostMemory, now: float) -> tuple[HostMemory, float
         last_end=_past(memory.last_end, now),
         failing_since=_past(memory.failing_since, now),
         pace=_pace(memory.pace, now),
-        robots={name: _robots(row, now) for name, row in memory.robots.items()},
     )
     return healed, ahead
 
 
 def _ahead(memory: HostMemory, now: float) -> float:
     """How far the latest thing that happened is ahead; negative where all is past. A wait too long counts, too."""
-    pace, rows = memory.pace, memory.robots.values()
+    pace = memory.pace
     happened = [memory.last_end, memory.failing_since, memory.head_useless_since]
     happened += [pace.get("last_end"), pace.get("asked_at"), pace.get("blocked_since")]
-    happened += [row["asked_at"] for row in rows] + [row["failing_since"] for row in rows]
-    waits = [pace.get("silent_until", 0.0) - MAX_SILENCE, *(row["expires_at"] - MAX_TTL for row in rows)]
-    latest: float = max((at for at in (*happened, *waits) if at is not None), default=now)
+    happened.append(pace.get("silent_until", 0.0) - MAX_SILENCE)
+    latest: float = max((at for at in happened if at is not None), default=now)
     return latest - now
 
 
@@ -65,13 +63,3 @@ def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
         counts=recount(pace.counts, now) if ahead else pace.counts,
     )
     return pace_to_row(healed)
-
-
-def _robots(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
-    ahead = max(row["asked_at"] - now, 0.0)
-    return {
-        **row,
-        "asked_at": _past(row["asked_at"], now),
-        "failing_since": _past(row["failing_since"], now),
-        "expires_at": min(row["expires_at"] - ahead, now + MAX_TTL),
-    }

@@ -11,6 +11,7 @@ from linkcrawl.items import HostMemory
 from linkcrawl.politeness.future import not_of_the_future
 from linkcrawl.politeness.pacing.persistence import GATE, gate_of_row, pace_from_row, pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.robots.pace import RobotsPace, robots_pace_from_row
 from linkcrawl.units import DAY
 
 #: Seconds for which HEAD counts as useless at a host; then HEAD is tried again, as servers get mended.
@@ -36,6 +37,10 @@ class HostStateCache:
     def get(self, host: str) -> HostMemory:
         """What is known of a host, apart from its pace; an empty memory for a new host."""
         return self._memories.get(host) or HostMemory(host=host)
+
+    def is_known(self, host: str) -> bool:
+        """True where anything is remembered of a host."""
+        return host in self._memories
 
     def change(self, host: str, **changes: Any) -> None:
         """Remember something new of a host, to be stored with the next `take_changed`. Paces: see `keep_pace`."""
@@ -73,13 +78,15 @@ class HostStateCache:
         """Take over what the store remembers, in place of what is known here."""
         now = None if self._now is None else self._now()
         for known in memories:
-            memory, ahead = (known, 0.0) if now is None else not_of_the_future(known, now)
+            slim = _without_files(known)
+            memory, ahead = (slim, 0.0) if now is None else not_of_the_future(slim, now)
             self._memories[memory.host] = memory
             self._changed.discard(memory.host)
             self._paces.pop(memory.host, None)
             self._asked.pop(memory.host, None)
             if ahead:
                 self._ahead[memory.host] = ahead
+            if memory is not known:
                 self._changed.add(memory.host)
 
     def take_ahead(self) -> dict[str, float]:
@@ -118,6 +125,19 @@ class HostStateCache:
     def __iter__(self) -> Iterator[HostMemory]:
         return iter(self._memories.values())
 
+    def robots_paces(self, host: str) -> list[RobotsPace]:
+        """When and how often the robots.txt files of a host, of either scheme, ask to be asked."""
+        kept = self.get(host).robots
+        return [robots_pace_from_row(row) for row in kept.values()] if kept else []
+
+    def learn_robots(self, host: str, authority: str, pace: RobotsPace) -> None:
+        """What the robots.txt of one of the host's authorities says of pace."""
+        kept = {name: row for name, row in self.get(host).robots.items() if name != authority}
+        if pace != RobotsPace():
+            kept[authority] = pace.to_row()
+        if kept != self.get(host).robots:
+            self.change(host, robots=kept)
+
     def head_useless(self, host: str, now: float) -> bool:
         """True where HEAD has failed and GET worked, lately."""
         since = self.get(host).head_useless_since
@@ -137,3 +157,13 @@ class HostStateCache:
         known = self.get(host).failing_since
         failing_since = None if answered else known if known is not None else at
         self.change(host, last_end=at, failing_since=failing_since)
+
+
+def _without_files(memory: HostMemory) -> HostMemory:
+    """Older versions kept whole robots.txt files here: of those, what they say of pace."""
+    if not any("rules" in row for row in memory.robots.values()):
+        return memory
+    paces = {authority: robots_pace_from_row(row) for authority, row in memory.robots.items()}
+    return evolve(
+        memory, robots={authority: pace.to_row() for authority, pace in paces.items() if pace != RobotsPace()}
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from linkcrawl.items import HostMemory, Order
 from linkcrawl.politeness.pacing.persistence import pace_from_row
-from linkcrawl.politeness.robots.cache import entry_from_row
+from linkcrawl.politeness.robots.pace import robots_pace_from_row
 from linkcrawl.reports.model import HostTrouble
 from linkcrawl.stores.contract import Store, SummaryPart
 
@@ -67,7 +67,6 @@ def _crawl_delay(memory: HostMemory, now: float, floor: float) -> float | None:
     """The largest delay, in seconds, that a host's robots.txt files ask for now, where it is more than `floor`."""
     delays = [floor]
     for row in memory.robots.values():
-        robots = entry_from_row(row).in_force(now)
-        if robots is not None:
-            delays += [seconds for seconds in (robots.crawl_delay, robots.request_delay(now)) if seconds is not None]
+        pace = robots_pace_from_row(row)
+        delays += [seconds for seconds in (pace.crawl_delay, pace.request_delay(now)) if seconds is not None]
     return max(delays) if max(delays) > floor else None

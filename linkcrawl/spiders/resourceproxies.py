@@ -26,6 +26,7 @@ from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.hints import retry_at
 from linkcrawl.politeness.policy.rules import Applied
+from linkcrawl.politeness.redirect_names import MOST, RedirectNames
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 from linkcrawl.stores.retry import retry_while_store_lost
@@ -48,6 +49,7 @@ class ResourceProxies(scrapy.Spider):
     def __init__(self, session: Session, **given: Any):
         super().__init__(self.name)
         self.session = session
+        self._names = RedirectNames(session.hosts.is_known, session.now)
         #: Which gates the crawl may use: the frontier asks.
         self.ownership = ownership_of(session)
 
@@ -144,10 +146,20 @@ class ResourceProxies(scrapy.Spider):
             outcome = Outcome(sent_at=now, ended_at=now, duration_ms=None, failure=Failure.PROTOCOL, error=error)
         link, check = _check_of(request)
         try:
-            step = self._act(link, answered(check, outcome), outcome)
+            step = self._act(link, self._within_names(link, answered(check, outcome)), outcome)
         except Exception as fault:
             step = self._aborted(link, check, fault)
         yield step
+
+    def _within_names(self, link: DueLink, step: Next | Done) -> Next | Done:
+        """The step, unless it goes to one new name too many."""
+        if not isinstance(step, Next) or step.request.target.host == link.host:
+            return step
+        host = step.request.target.host
+        if self._names.admit(host):
+            return step
+        error = f"redirected to {host}, after {MOST} other new names of its registered domain today"
+        return denied(step.check, Denial(reason="too_many_names", error=error), self.session.now())
 
     def _aborted(self, link: DueLink, check: Check, fault: Exception) -> Finished:
         """The record of a check that a fault of ours stopped, for nothing that a server or a seed says makes a check

@@ -153,7 +153,7 @@ def _robots_row(authority: str, entry: RobotsEntry) -> dict[str, Any]:
     return {
         "authority": authority,
         "note": entry.note,
-        "crawl_delay": None if entry.robots is None else entry.robots.crawl_delay,
+        "crawl_delay": None if entry.robots is None else entry.robots.pace.crawl_delay,
         "asked_at": iso(entry.asked_at),
         "expires_at": iso(entry.expires_at),
     }

@@ -11,14 +11,15 @@ from linkcrawl.items import HostMemory, Order
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import load
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.stores.contract import Store
 
 
 @frozen(kw_only=True)
 class StoreSnapshot:
     """What a Gatekeeper needs to know (`frontier.gates.context.CrawlContext`), with links and orders by host. While a
-    crawl runs, host memory is some seconds old: as the crawl last stored it. `due`: links due now, by host."""
+    crawl runs, host memory is some seconds old: as the crawl last stored it. `robots`: the files of one host at most.
+    `due`: links due now, by host."""
 
     config: Config
     policies: Policies
@@ -32,9 +33,11 @@ class StoreSnapshot:
     clean: bool = field(default=True, init=False)  # a crash slows down the next crawl, which finds out by itself
 
     @classmethod
-    def of(cls, store: Store, config: Config, policies: Policies, moment: float) -> StoreSnapshot:
-        """The state at a moment (Unix seconds). Raises StoreLost."""
-        return cls.remembered(
+    def of(
+        cls, store: Store, config: Config, policies: Policies, moment: float, *, robots_of: str | None = None
+    ) -> StoreSnapshot:
+        """The state at a moment (Unix seconds), with the robots.txt files of a host. Raises StoreLost."""
+        snapshot = cls.remembered(
             config,
             policies,
             HostStateCache(store.hosts(), now=lambda: moment),
@@ -42,6 +45,9 @@ class StoreSnapshot:
             orders=store.orders(),
             due={line.host: line.due for line in store.backlog(moment) if line.host},
         )
+        if robots_of:
+            snapshot.robots.restore(store.robots([f"http://{robots_of}", f"https://{robots_of}"]), moment)
+        return snapshot
 
     @classmethod
     def remembered(
@@ -54,12 +60,12 @@ class StoreSnapshot:
         orders: Mapping[str, Order],
         due: Mapping[str, int],
     ) -> StoreSnapshot:
-        """The state with this memory of hosts, which holds their robots.txt files as well."""
+        """The state with this memory of hosts."""
         return cls(
             config=config,
             policies=policies,
             hosts=hosts,
-            robots=restored(hosts, token=config.product, ttl=config.robots_ttl),
+            robots=RobotsCache(token=config.product, ttl=config.robots_ttl),
             orders=orders,
             due=due,
             started_at=moment,

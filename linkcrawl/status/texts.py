@@ -27,7 +27,8 @@ def policy_text(rule: Policy) -> str:
 
 def robots_text(entry: RobotsEntry) -> str:
     """The result of the last fetch of a robots.txt, and when it is fetched again."""
-    delay = f", Crawl-delay {entry.robots.crawl_delay:g} s" if entry.robots and entry.robots.crawl_delay else ""
+    seconds = None if entry.robots is None else entry.robots.pace.crawl_delay
+    delay = f", Crawl-delay {seconds:g} s" if seconds else ""
     return f"{entry.note}{delay}; read {iso(entry.asked_at)}, again from {iso(entry.expires_at)} on"
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, Seed
+from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile, Seed
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -262,6 +262,15 @@ class Store(Protocol):
 
     def remember(self, memories: Iterable[HostMemory]) -> None:
         """Store the memory of these hosts in the place of what was stored."""
+
+    def robots(self, authorities: Sequence[str]) -> list[RobotsFile]:
+        """What is kept of the robots.txt of these authorities, by authority; none for one that isn't known."""
+
+    def remember_robots(self, files: Iterable[RobotsFile]) -> None:
+        """Keep what is known of robots.txt files, replacing what was kept of their authorities."""
+
+    def forget_robots(self, now: float) -> int:
+        """Remove the robots.txt files that are of no use any more. How many were removed."""
 
     def give_order(self, order: Order) -> None:
         """Store a person's order about a host in the place of the one before."""

@@ -167,7 +167,7 @@ def test_robots_examples_mean_what_the_page_says(example: str) -> None:
     closed = [line.split(": ")[1] for line in example.splitlines() if line.startswith("Disallow")]
     assert {line.split(": ")[0] for line in example.splitlines()} <= {"User-agent", "Crawl-delay", "Disallow"}
     assert asked or closed
-    assert robots.crawl_delay == (float(asked[0]) if asked else None)
+    assert robots.pace.crawl_delay == (float(asked[0]) if asked else None)
     assert robots.ignored == ()
     for rule in closed:
         assert not robots.allowed("http://host" + rule.replace("*", "x").rstrip("$"))

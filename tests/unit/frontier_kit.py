@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field
 from scrapy.http import Request, Response
@@ -26,7 +26,7 @@ from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.file import parse
 from linkcrawl.politeness.policy.rules import Applied, Policies
-from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.session import Arguments, Session
 from linkcrawl.stores.opening import open_store
@@ -79,7 +79,7 @@ def session(
         rules=Rules(),
         intervals=Intervals(),
         hosts=HostStateCache(remembered),
-        robots=restored(remembered, token=told.product, ttl=told.robots_ttl),
+        robots=RobotsCache(token=told.product, ttl=told.robots_ttl),
         audit=AuditLog(audit),
     )
 
@@ -187,10 +187,22 @@ def frontier_of(
     )
 
 
-def read_robots_of(robots: RobotsCache, host: str, text: str, now: float) -> None:
+class KnowsHosts(Protocol):
+    """Whatever has what is remembered of hosts and their robots.txt files."""
+
+    @property
+    def hosts(self) -> HostStateCache: ...
+    @property
+    def robots(self) -> RobotsCache: ...
+
+
+def read_robots_of(at: KnowsHosts, host: str, text: str, now: float) -> None:
     """As if robots.txt of a host had just been read."""
-    fetched = Fetched(authority=f"http://{host}", availability=RobotsAvailability.FOUND, body=text.encode(), note="200")
-    robots.take(fetched, now)
+    authority = f"http://{host}"
+    fetched = Fetched(authority=authority, availability=RobotsAvailability.FOUND, body=text.encode(), note="200")
+    entry = at.robots.take(fetched, now)
+    assert entry.robots is not None
+    at.hosts.learn_robots(host, authority, entry.robots.pace)
 
 
 def request_to(url: str, *, method: str = "GET", **context: Any) -> Request:

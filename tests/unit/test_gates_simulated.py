@@ -89,7 +89,7 @@ class Simulation:
 
     def run(self, links: list[DueLink], outcomes: list[tuple[str, float]]) -> None:
         at, flying = self.at, cast(list[tuple[float, int, Gate[Task], DueLink, AuditEntry, Outcome]], [])
-        read_robots_of(at.robots, "b.two.org", "User-agent: *\nCrawl-delay: 3\n", T0)
+        read_robots_of(at, "b.two.org", "User-agent: *\nCrawl-delay: 3\n", T0)
         keeper = Gatekeeper(at)
         for host, address in ADDRESSES.items():
             keeper.learn_addresses(host, (address,))

@@ -7,6 +7,7 @@ from linkcrawl.politeness.host_state import HEAD_MEMORY, HostStateCache
 from linkcrawl.politeness.keys import MemoryKind, group_gate, kind_of, limit_key
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
+from linkcrawl.politeness.robots.pace import RobotsPace
 from tests.unit.frontier_kit import T0
 
 
@@ -101,3 +102,25 @@ def test_keys_of_host_memory_are_those_of_stores_of_before() -> None:
     told = ["a.example", "a.example:8080", "[::1]:80", group_gate("a b"), limit_key("policy a"), "else of others"]
     host, group, limit = MemoryKind
     assert [kind_of(key) for key in told] == [host, host, host, group, limit, None]
+
+
+def test_whole_files_of_older_versions_become_what_they_say_of_pace() -> None:
+    row = {"token": "linkcrawl", "rules": "disallow: /x\ncrawl-delay: 7\nvisit-time: 0200-0600", "asked_at": 1.0}
+    empty = {"token": "linkcrawl", "rules": None, "asked_at": 1.0}
+    old = HostMemory(host="a.example", last_end=5.0, robots={"http://a.example": row, "https://a.example": empty})
+    book = HostStateCache([old])
+    assert [pace.crawl_delay for pace in book.robots_paces("a.example")] == [7.0]
+    (stored,) = book.take_changed()
+    assert "disallow" not in str(stored.robots)
+    assert (stored.last_end, list(stored.robots)) == (5.0, ["http://a.example"])
+    again = HostStateCache([stored])
+    assert again.robots_paces("a.example") == book.robots_paces("a.example")
+    assert again.take_changed() == []
+
+
+def test_workers_of_an_older_version_pass_over_what_is_kept_now() -> None:
+    """They take whole files from there, if these are of their product token."""
+    book = HostStateCache()
+    book.learn_robots("a.example", "http://a.example", RobotsPace(crawl_delay=2.0))
+    (stored,) = book.take_changed()
+    assert [row["token"] for row in stored.robots.values()] == [""]

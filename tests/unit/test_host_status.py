@@ -19,7 +19,7 @@ from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import WINDOWS, Window
-from linkcrawl.politeness.robots.cache import RobotsCache, restored
+from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.status.explain import explain
 from linkcrawl.status.hosts import HostStatusReport, State
 from linkcrawl.status.render import HOST_COLUMNS, explanation_facts, host_facts, host_line
@@ -43,19 +43,19 @@ def snapshot(
     **settings: Any,
 ) -> StoreSnapshot:
     told = config(**settings)
-    cache: RobotsCache = restored(memories, token=told.product, ttl=told.robots_ttl)
-    if robots:
-        read_robots_of(cache, HOST, f"User-agent: *\n{robots}\n", T0)
-    return StoreSnapshot(
+    made = StoreSnapshot(
         config=told,
         policies=policies(rules),
         hosts=HostStateCache(memories),
-        robots=cache,
+        robots=RobotsCache(token=told.product, ttl=told.robots_ttl),
         orders=orders or {},
         due={HOST: 10} if due is None else due,
         started_at=T0,
         now=lambda: T0,
     )
+    if robots:
+        read_robots_of(made, HOST, f"User-agent: *\n{robots}\n", T0)
+    return made
 
 
 def memory(host: str = HOST, **pace: Any) -> HostMemory:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.maintenance import MaintenanceLoop
@@ -17,7 +16,7 @@ from linkcrawl.politeness.future import not_of_the_future
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.persistence import GATE, pace_from_row, pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
-from linkcrawl.politeness.robots.cache import MAX_TTL
+from linkcrawl.politeness.robots.pace import RobotsPace
 from tests.unit.frontier_kit import T0, Clock, session
 
 DAY = 86400.0
@@ -27,8 +26,6 @@ HOST = "a.example"
 def memory(ahead: float, **pace: Any) -> HostMemory:
     """What a crawl remembers whose clock is ahead by so much, a second after an answer."""
     at = T0 + ahead - 1
-    row = {"rules": "", "token": "linkcrawl", "asked_at": at, "expires_at": at + 3600, "note": "200"}
-    row |= {"failing_since": None, "failure": None, "tries": 0}
     known = Pace(last_end=at, asked_at=at, counts={"day": (int(at // DAY), 5)}, recent=((at, True, False),), **pace)
     return HostMemory(
         host=HOST,
@@ -36,7 +33,7 @@ def memory(ahead: float, **pace: Any) -> HostMemory:
         failing_since=at,
         head_useless_since=at,
         pace=pace_to_row(known),
-        robots={f"http://{HOST}": row},
+        robots={f"http://{HOST}": RobotsPace(crawl_delay=2.0).to_row()},
     )
 
 
@@ -56,8 +53,7 @@ def test_what_is_of_the_future_counts_as_now(ahead: float) -> None:
     assert (pace.last_end, pace.asked_at, pace.counts) == (T0, T0, {"day": (int(T0 // DAY), 5)})
     assert pace.silent_until == pytest.approx(T0 + 600)  # as long as the server had asked for
     assert pace.recent == ((T0, True, False),)
-    [row] = healed.robots.values()
-    assert (row["asked_at"], row["expires_at"]) == (T0, pytest.approx(T0 + 3600))
+    assert healed.robots == memory(ahead).robots
 
 
 def test_a_block_of_the_future_stands_from_now_on() -> None:
@@ -67,11 +63,9 @@ def test_a_block_of_the_future_stands_from_now_on() -> None:
 
 def test_waits_longer_than_anybody_can_ask_for_are_cut() -> None:
     known = memory(0, silent_until=T0 + 30 * DAY)
-    robots = {name: {**row, "expires_at": T0 + 30 * DAY} for name, row in known.robots.items()}
-    healed, ahead = not_of_the_future(evolve(known, robots=robots), T0)
+    healed, ahead = not_of_the_future(known, T0)
     assert ahead > 0
     assert pace_from_row(healed.pace).silent_until == T0 + DAY
-    assert [row["expires_at"] for row in healed.robots.values()] == [T0 + MAX_TTL]
 
 
 def test_a_host_that_shares_a_gate_only_names_it() -> None:

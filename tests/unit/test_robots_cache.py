@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure
+from linkcrawl.items import RobotsFile
 from linkcrawl.politeness.robots.cache import (
     CLOSED_FOR,
     ENTRY_COST,
@@ -19,6 +22,7 @@ from linkcrawl.politeness.robots.cache import (
     RobotsCache,
 )
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
+from linkcrawl.politeness.robots.parser import Robots
 
 HOME = "https://example.org"
 START = 1_800_000_000.0
@@ -138,19 +142,23 @@ def test_a_clock_set_back_means_to_ask_again() -> None:
     assert access(cache, "/x", START - DAY) is Access.UNKNOWN
 
 
+def stored(cache: RobotsCache) -> list[RobotsFile]:
+    """What has changed, as it comes back from a store."""
+    return [evolve(file, entry=json.loads(json.dumps(file.entry))) for file in cache.take_changed()]
+
+
 @pytest.mark.parametrize("last", [good(), bad(), bad(Failure.TLS_SELF_SIGNED)])
 def test_what_is_stored_saves_a_new_fetch(last: Fetched) -> None:
     cache = cache_of((good(), START - HOUR), (last, START))
-    stored = json.loads(json.dumps(cache.row(HOME)))
     again = RobotsCache("linkcrawl", HOUR)
-    again.restore(HOME, stored)
+    again.restore(stored(cache), START)
     for path in ("/x", "/private"):
         assert again.verdict(HOME, HOME + path, START + 10) == cache.verdict(HOME, HOME + path, START + 10)
 
 
 def test_rules_of_another_product_token_are_not_ours() -> None:
     other = RobotsCache("another", HOUR)
-    other.restore(HOME, cache_of((good(), START)).row(HOME) or {})
+    other.restore(stored(cache_of((good(), START))), START)
     assert access(other, "/x", START) is Access.UNKNOWN
 
 
@@ -162,5 +170,79 @@ def test_size_is_bounded_and_the_last_used_stay(fetches: list[tuple[int, int]]) 
         authority = f"https://host{number}.example"
         cache.take(good(b"User-agent: *\nDisallow: /" + b"x" * length, authority), START)
         assert cache.get(authority) is not None
-        sizes = [ENTRY_COST + len((cache.row(name) or {})["rules"]) for name in cache]
+        sizes = [ENTRY_COST + len(cache.get(name).robots.rules) for name in list(cache)]  # type: ignore[union-attr]
         assert sum(sizes) <= limit or len(sizes) == 1
+    assert {file.authority for file in cache.take_changed()} <= set(cache)
+
+
+def test_what_is_held_is_what_is_counted() -> None:
+    """Wildcard names with a large robots.txt each: eight links to such a site once took 1.5 GB."""
+    limit = 8_000_000
+    rules = b"".join(b"Disallow: /%06d*x\n" % number for number in range(20_000))
+    cache = RobotsCache("linkcrawl", HOUR, max_size=limit)
+    tracemalloc.start()
+    for number in range(40):
+        authority = f"https://host{number}.example"
+        cache.take(good(b"User-agent: *\nCrawl-delay: 2\n" + rules, authority), START)
+        entry = cache.get(authority)
+        assert entry is not None
+        assert entry.robots is not None
+        assert entry.robots.allowed("/page")
+        assert entry.robots.pace.crawl_delay == 2.0
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < limit * 1.1
+
+
+def test_small_files_are_not_counted_too_low() -> None:
+    cache = RobotsCache("linkcrawl", HOUR, max_size=10**9)
+    tracemalloc.start()
+    for number in range(2000):
+        cache.take(good(b"User-agent: *\nDisallow: /private\nCrawl-delay: 2", f"https://host{number}.example"), START)
+        assert cache.verdict(f"https://host{number}.example", "/x", START).access is Access.ALLOWED
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < cache.size * 1.1
+
+
+def test_a_note_and_what_means_nothing_are_not_kept_whole() -> None:
+    cache = cache_of((evolve(good(b"User-agent: *\nCrawl-delay: soon"), note="x" * 10_000), START))
+    entry = cache.get(HOME)
+    assert entry is not None
+    assert (len(entry.note), entry.robots) == (500, Robots())
+
+
+def test_a_file_of_a_time_to_come_counts_as_of_now() -> None:
+    for last in (good(), bad()):
+        files = stored(cache_of((last, START + DAY)))
+        again = RobotsCache("linkcrawl", HOUR)
+        again.restore(files, START)
+        entry = again.get(HOME)
+        assert entry is not None
+        assert (entry.asked_at, entry.failing_since) == (START, START if entry.tries else None)
+        assert entry.expires_at <= START + HOUR
+
+
+def test_what_the_store_has_does_not_replace_what_is_newer() -> None:
+    files = stored(cache_of((good(b"User-agent: *\nDisallow: /"), START)))
+    cache = cache_of((good(b""), START + 10))
+    cache.restore(files, START + 20)
+    assert access(cache, "/x", START + 20) is Access.ALLOWED
+    cache.forget(HOME)
+    cache.restore(files, START + 20)
+    assert access(cache, "/x", START + 20) is Access.DISALLOWED
+
+
+def test_a_file_is_of_use_for_as_long_as_its_last_good_copy() -> None:
+    (fresh,) = stored(cache_of((good(), START)))
+    (failing,) = stored(cache_of((good(), START), (bad(), START + DAY), (bad(), START + 2 * DAY)))
+    assert fresh.until == START + HOUR + GIVEN_UP_AFTER
+    assert failing.until == START + 2 * DAY + GIVEN_UP_AFTER
+
+
+def test_what_the_store_has_not_taken_is_stored_next_time() -> None:
+    cache = cache_of((good(), START))
+    files = cache.take_changed()
+    assert cache.take_changed() == []
+    cache.still_changed(files)
+    assert cache.take_changed() == files

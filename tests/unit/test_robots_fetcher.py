@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from attrs import define, field
@@ -15,6 +15,8 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.procedure import Denial
 from linkcrawl.frontier.ports import context_of
 from linkcrawl.frontier.robots_fetcher import PAUSES, RobotsFetcher
+from linkcrawl.items import HostMemory
+from linkcrawl.politeness.redirect_names import RedirectNames
 from linkcrawl.session import Session
 from tests.unit.frontier_kit import Clock, answer, request_to, session, silence
 
@@ -156,13 +158,118 @@ def test_those_that_waited_go_by_what_came_even_if_its_time_was_short(office: Of
     assert office.desk.check(waited, office.clock()) is waited
 
 
+def in_loop(office: Office, *urls: str) -> list[object]:
+    """Ask for these URLs, and wait for what the store says."""
+
+    async def run() -> list[object]:
+        asked = [office.ask(url) for url in urls]
+        await asyncio.gather(*office.desk._lookups)
+        return asked
+
+    return asyncio.run(run())
+
+
+def restarted(office: Office, tmp_path: Path) -> Office:
+    """The next crawl, which remembers what this one has stored."""
+    crawl = office.session
+    memories = [*crawl.hosts.take_changed(), HostMemory(host="a.example", last_end=office.clock())]
+    crawl.store.remember_robots(crawl.robots.take_changed())
+    crawl.worker.close()
+    return Office(session(tmp_path, office.clock, memories=memories), office.clock)
+
+
 def test_robots_txt_is_remembered(office: Office, tmp_path: Path) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\nCrawl-delay: 9\nDisallow: /x")
+    again = restarted(office, tmp_path)
+    assert len(again.session.robots) == 0  # read when it is needed
+    assert in_loop(again, "http://a.example/x", "http://a.example/y") == [None, None]
+    ((authority, waiting),) = again.told
+    assert (authority, [request.url for request in waiting]) == (
+        "http://a.example",
+        ["http://a.example/x", "http://a.example/y"],
+    )
+    assert again.enqueued == []
+    assert isinstance(again.ask("http://a.example/x"), Denial)
+    assert isinstance(again.ask("http://a.example/y"), Request)
+    again.session.worker.close()
+
+
+def test_pace_is_remembered_before_the_file_is_read(office: Office, tmp_path: Path) -> None:
     office.answer(office.fetch(), answer(), "User-agent: *\nCrawl-delay: 9")
     (memory,) = office.session.hosts.take_changed()
-    again: Any = session(tmp_path, office.clock, memories=[memory])
-    entry = again.robots.get("http://a.example")
-    assert entry.robots.crawl_delay == 9
+    again = session(tmp_path, office.clock, memories=[memory])
+    assert [pace.crawl_delay for pace in again.hosts.robots_paces("a.example")] == [9.0]
     again.worker.close()
+
+
+def test_pace_holds_until_a_file_says_otherwise(office: Office) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\nCrawl-delay: 9")
+    office.clock.at += 4000
+    office.answer(office.fetch(), answer(503))
+    assert [pace.crawl_delay for pace in office.session.hosts.robots_paces("a.example")] == [9.0]
+    for _ in PAUSES:
+        office.answer(office.fetch(), answer(503))
+    assert [pace.crawl_delay for pace in office.session.hosts.robots_paces("a.example")] == [9.0]
+    office.clock.at += 4000
+    office.answer(office.fetch(), answer(), "User-agent: *")
+    assert office.session.hosts.robots_paces("a.example") == []
+
+
+def test_a_file_that_is_old_is_fetched_and_its_last_good_copy_is_there(office: Office, tmp_path: Path) -> None:
+    office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /x")
+    office.clock.at += 4000
+    again = restarted(office, tmp_path)
+    assert in_loop(again, "http://a.example/y") == [None]
+    (fetch,) = again.enqueued
+    assert fetch.url == "http://a.example/robots.txt"
+    again.answer(fetch, silence())
+    assert again.put_off, "it was there before"
+    again.session.worker.close()
+
+
+def test_a_file_that_the_store_does_not_have_is_fetched(office: Office, tmp_path: Path) -> None:
+    again = restarted(office, tmp_path)
+    assert in_loop(again, "http://a.example/y", "http://a.example/z") == [None, None]
+    (fetch,) = again.enqueued
+    again.answer(fetch, answer(404))
+    ((_, waiting),) = again.told
+    assert len(waiting) == 2
+    again.session.worker.close()
+
+
+def test_a_store_that_can_not_read_a_file_stops_nothing(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    again = restarted(office, tmp_path)
+
+    def broken(authorities: list[str]) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(again.session.store, "robots", broken)
+    assert in_loop(again, "http://a.example/y") == [None]
+    assert [request.url for request in again.enqueued] == ["http://a.example/robots.txt"]
+    assert "can't be read from the store: it is fetched" in caplog.text
+    again.session.worker.close()
+
+
+def test_the_store_is_not_asked_about_hosts_that_were_never_met(office: Office) -> None:
+    assert isinstance(office.ask(), Request)  # no loop runs here: a look-up would fail
+
+
+def test_redirects_of_robots_txt_do_not_lead_to_names_without_end(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(office.desk, "_names", RedirectNames(office.session.hosts.is_known, office.clock, most=2))
+    for number in range(3):
+        fetch = office.fetch(f"http://h{number}.example/page")
+        office.answer(fetch, answer(301, location=f"http://n{number}.wild.example/robots.txt"))
+    assert [request.url for request in office.enqueued] == [
+        "http://n0.wild.example/robots.txt",
+        "http://n1.wild.example/robots.txt",
+    ]
+    ((authority, _),) = office.told
+    assert authority == "http://h2.example"
+    assert isinstance(office.ask("http://h2.example/page"), Denial)
 
 
 def test_what_waits_can_be_let_go_of(office: Office) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from protego import Protego
 
+from linkcrawl.politeness.robots.pace import RobotsPace, robots_pace_from_row
 from linkcrawl.politeness.robots.parser import MAX_BYTES, Robots, read_robots
 
 FOO = "user-agent: FooBot\n"
@@ -229,7 +233,7 @@ def test_only_the_first_500_kib_count_cut_at_a_line_end(end: bytes) -> None:
 )
 def test_crawl_delay_is_the_largest_usable(lines: list[str], seconds: float | None) -> None:
     body = "User-agent: *\n" + "".join(f"Crawl-delay: {line}\n" for line in lines)
-    assert read_robots(body.encode(), "FooBot").crawl_delay == seconds
+    assert read_robots(body.encode(), "FooBot").pace.crawl_delay == seconds
 
 
 def test_unusable_lines_are_told() -> None:
@@ -250,7 +254,7 @@ def test_unusable_lines_are_told() -> None:
     ],
 )
 def test_whose_crawl_delay(body: str, seconds: float | None) -> None:
-    assert read_robots(body.encode(), "FooBot").crawl_delay == seconds
+    assert read_robots(body.encode(), "FooBot").pace.crawl_delay == seconds
 
 
 DAY = 20_000 * 86400.0  # midnight UTC
@@ -278,7 +282,7 @@ def at(hours: float) -> float:
 )
 def test_request_rate(lines: list[str], hour: float, delay: float | None) -> None:
     body = "User-agent: *\n" + "".join(f"Request-rate: {line}\n" for line in lines)
-    assert read_robots(body.encode(), "FooBot").request_delay(at(hour)) == delay
+    assert read_robots(body.encode(), "FooBot").pace.request_delay(at(hour)) == delay
 
 
 @pytest.mark.parametrize(
@@ -299,7 +303,7 @@ def test_request_rate(lines: list[str], hour: float, delay: float | None) -> Non
 )
 def test_visit_time(lines: list[str], hour: float, opens: float) -> None:
     body = "User-agent: *\n" + "".join(f"Visit-time: {line}\n" for line in lines)
-    assert read_robots(body.encode(), "FooBot").open_at(at(hour)) == pytest.approx(at(opens), abs=1e-3)
+    assert read_robots(body.encode(), "FooBot").pace.open_at(at(hour)) == pytest.approx(at(opens), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +322,7 @@ def test_hostile_files_are_answered_soon(body: str) -> None:
     robots = read_robots(body.encode(), "FooBot")
     for _ in range(3):
         robots.allowed("/" + "abc" * 600)
-        robots.request_delay(0)
+        robots.pace.request_delay(0)
     assert time.process_time() - start < 10
 
 
@@ -326,7 +330,7 @@ def test_hostile_files_are_answered_soon(body: str) -> None:
 def test_any_bytes_are_read(body: bytes) -> None:
     robots = read_robots(b"User-agent: *\n" + body, "FooBot")
     assert Robots(robots.rules).allowed("/a/b?c=d") == robots.allowed("/a/b?c=d")
-    assert robots.open_at(DAY) >= DAY
+    assert robots.pace.open_at(DAY) >= DAY
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -340,3 +344,64 @@ def test_a_path_matches_itself_and_its_extensions(path: str) -> None:
     robots = read_robots(f"User-agent: *\nDisallow: /{path}x".encode(), "FooBot")
     assert not robots.allowed(f"/{path}x")
     assert not robots.allowed(f"http://example.org/{path}x/more?q=1")
+
+
+# Of these Protego makes nothing else: neither escapes, nor what it takes a rule's length to be, come into it.
+_PLAIN = st.text(st.sampled_from("ab/*"), max_size=8)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), _PLAIN, st.booleans()), max_size=8), st.text(st.sampled_from("ab/"), max_size=10)
+)
+def test_rules_match_as_protego_has_them(rules: list[tuple[bool, str, bool]], path: str) -> None:
+    lines = [f"{'Allow' if allows else 'Disallow'}: /{text}{'$' * anchored}" for allows, text, anchored in rules]
+    body = "User-agent: *\n" + "\n".join(lines)
+    expected = Protego.parse(body).can_fetch(f"http://host/{path}", "*")
+    assert read_robots(body.encode(), "FooBot").allowed(f"/{path}") == expected, lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "yes", "no"),
+    [
+        ("Disallow: /a/\nAllow: /a/index.html", "/a/", "/a/b"),
+        ("Disallow: /a/\nAllow: /a/index.html", "/a/index.html", "/a/index.htm"),
+        ("Disallow: http://a.example/", "/", "/http://a.example/x"),
+        ("Disallow: /*.pdf$\nAllow: /free/*.pdf", "/free/x.pdf", "/x.pdf"),
+        ("Disallow: /a*b*a$", "/ab", "/abba"),
+        ("Disallow: /a*a$", "/a", "/aa"),
+    ],
+)
+def test_how_rules_match(lines: str, yes: str, no: str) -> None:
+    robots = read_robots(f"User-agent: *\n{lines}".encode(), "FooBot")
+    assert (robots.allowed(yes), robots.allowed(no)) == (True, False)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Crawl-delay: 5", "Crawl-delay: 0.5", "Request-rate: 1/10", "Request-rate: 3/1h 2200-0400",
+             "Visit-time: 0200-0600", "Visit-time: 1200-1300", "Disallow: /x", "Crawl-delay: soon"]
+        )
+    ),
+    st.floats(0, 48),
+)  # fmt: skip
+def test_pace_is_kept_apart_from_the_rules(lines: list[str], hour: float) -> None:
+    """What is kept of it for a host says the same as the file."""
+    robots = read_robots("\n".join(["User-agent: *", *lines]).encode(), "FooBot")
+    kept = robots_pace_from_row(json.loads(json.dumps(robots.pace.to_row())))
+    assert kept == robots.pace
+    assert kept.request_delay(at(hour)) == robots.pace.request_delay(at(hour))
+    assert (kept != RobotsPace()) == any(line not in ("Disallow: /x", "Crawl-delay: soon") for line in lines)
+
+
+def test_what_is_held_of_a_robots_txt_is_its_text() -> None:
+    """Verdicts leave nothing in memory besides: a crawl may hold those of a hundred thousand hosts."""
+    body = ("User-agent: *\n" + "".join(f"Disallow: /{number:05}*x\n" for number in range(20_000))).encode()
+    robots = read_robots(body, "FooBot")
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    robots.allowed("/00000x")
+    assert robots.pace == RobotsPace()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 10_000

@@ -176,7 +176,7 @@ def test_an_edited_policy_moves_what_waits(opened: Callable[..., Floor]) -> None
     assert taken is not None
     group = '[[policy]]\nname = "g"\nhosts = ["*.org"]\ndelay = 4\ngroup = true\n'
     floor.session.policies = policies(group)
-    read_robots_of(floor.session.robots, "c.y.org", "User-agent: *\nCrawl-delay: 6\n", T0)
+    read_robots_of(floor.session, "c.y.org", "User-agent: *\nCrawl-delay: 6\n", T0)
     floor.placer.regroup()
     gate = floor.bench.gates["policy g"]
     assert len(gate) == 2

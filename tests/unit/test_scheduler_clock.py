@@ -215,7 +215,7 @@ def test_a_silence_stays_as_long_as_it_was(clock: frontier_kit.Clock, crawl: Ses
 
 def test_a_robots_txt_that_was_just_read_stays_fresh(clock: frontier_kit.Clock, crawl: Session) -> None:
     frontier = Frontier(crawl)
-    read_robots_of(crawl.robots, HOST, "User-agent: *\nDisallow: /x", clock.now())
+    read_robots_of(crawl, HOST, "User-agent: *\nDisallow: /x", clock.now())
     clock.set_by = 86400.0
     frontier.beat()
     clock.at += SETTLED

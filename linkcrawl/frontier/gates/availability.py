@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from linkcrawl.items import Order
+from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.pacing.state import Wait, WaitKind
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.politeness.robots.cache import RobotsCache
-from linkcrawl.politeness.robots.parser import Robots
 
 ALWAYS = Wait(at=-math.inf, why="ready")
 
@@ -21,7 +20,7 @@ class AvailabilityContext(Protocol):
     @property
     def policies(self) -> Policies: ...
     @property
-    def robots(self) -> RobotsCache: ...
+    def hosts(self) -> HostStateCache: ...
     @property
     def now(self) -> Callable[[], float]: ...
     @property
@@ -81,15 +80,9 @@ class HostAvailability:
             yield Wait(at=order.until or math.inf, why=f"blocked: {order.reason}", kind=WaitKind.BLOCKED)
         if (again_at := self.put_off.get(host, now)) > now:
             yield Wait(at=again_at, why="robots.txt can't be had just now, it is asked for again")
-        for robots in robots_of(self._context.robots, host):
-            if (open_at := self.opens(robots, now)) > now:
+        for pace in self._context.hosts.robots_paces(host):
+            if (open_at := self.opens(pace, now)) > now:
                 yield Wait(at=open_at, why="Visit-time of robots.txt", kind=WaitKind.QUIET)
-
-
-def robots_of(cache: RobotsCache, host: str) -> list[Robots]:
-    """The robots.txt files of a host that have been read, of either scheme."""
-    entries = (cache.get(f"{scheme}://{host}") for scheme in ("http", "https"))
-    return [entry.robots for entry in entries if entry is not None and entry.robots is not None]
 
 
 def _at(wait: Wait) -> float:

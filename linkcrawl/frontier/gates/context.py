@@ -8,7 +8,6 @@ from typing import Protocol
 from linkcrawl.config import Config
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.politeness.robots.cache import RobotsCache
 
 
 class CrawlContext(Protocol):
@@ -24,8 +23,6 @@ class CrawlContext(Protocol):
     def policies(self) -> Policies: ...
     @property
     def hosts(self) -> HostStateCache: ...
-    @property
-    def robots(self) -> RobotsCache: ...
     @property
     def clean(self) -> bool: ...
     @property

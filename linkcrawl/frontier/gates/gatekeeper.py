@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.frontier.gates.addresses import Addresses
-from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, Hours, robots_of
+from linkcrawl.frontier.gates.availability import ALWAYS, HostAvailability, Hours
 from linkcrawl.frontier.gates.context import CrawlContext
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order
@@ -130,15 +130,15 @@ class Gatekeeper:
 
     def _valid_until(self, host: str, now: float) -> float:
         """Until when a host's limits hold. A Request-rate may be for some hours of the day, to the minute."""
-        hours = any(robots.keeps_hours for robots in robots_of(self._context.robots, host))
+        hours = any(pace.keeps_hours for pace in self._context.hosts.robots_paces(host))
         return (now // 60 + 1) * 60 if hours else math.inf
 
     def _host_limits(self, host: str) -> PacingLimits:
         context, applied = self._context, self.applied(host)
         config, now = context.config, context.now()
-        asked = robots_of(context.robots, host)
-        delays = [robots.crawl_delay for robots in asked]
-        rates = [robots.request_delay(now) for robots in asked]
+        asked = context.hosts.robots_paces(host)
+        delays = [pace.crawl_delay for pace in asked]
+        rates = [pace.request_delay(now) for pace in asked]
         return PacingLimits(
             floor=config.delay if applied.floor is None else applied.floor,
             floor_from="DOWNLOAD_DELAY" if applied.floor is None else f"policy {applied.floor_from}",
@@ -270,7 +270,6 @@ class Gatekeeper:
         """The clock has been moved by `seconds`: whatever is remembered of this crawl (which began at `since`, on the
         clock of before) moves with it. Every gate is to be recomputed then."""
         self._context.hosts.shift(seconds, since)
-        self._context.robots.shift(seconds, since)
         for gate, pace in self._paces.items():
             if pace.last_end is not None and pace.last_end >= since:
                 self._keep(gate, shifted(pace, seconds))

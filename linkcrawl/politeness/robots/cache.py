@@ -7,6 +7,7 @@ copy holds, and after 30 days all is allowed (RFC 9309, 2.3.1.4; the 12 hours ar
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -15,7 +16,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Failure
-from linkcrawl.items import HostMemory
+from linkcrawl.items import RobotsFile
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.politeness.robots.parser import Robots, read_robots
 from linkcrawl.units import DAY, HOUR
@@ -28,9 +29,11 @@ MIN_TTL = 300.0
 CLOSED_FOR = 12 * HOUR
 #: Seconds of unreachability after which the file counts as absent.
 GIVEN_UP_AFTER = 30 * DAY
-#: Most characters of all entries together: of their rules, and ENTRY_COST for each.
+#: Bytes that all entries may hold together, at ENTRY_COST each besides their texts (measured, with the dictionary).
 MAX_SIZE = 64 * 1024 * 1024
-ENTRY_COST = 500
+ENTRY_COST = 600
+#: Characters that are kept of a note, in which a stranger's URL may stand.
+MAX_NOTE = 500
 
 
 class Access(StrEnum):
@@ -124,7 +127,8 @@ def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
 
 
 class RobotsCache:
-    """The entries of all authorities. When they get too large, the least recently used are dropped.
+    """The entries of the authorities that were asked for last; what is dropped when they hold too much is in the store,
+    and read from there when it is needed again.
 
     `token`: our product token. `ttl`: LINKCRAWL_ROBOTS_TTL, seconds.
     """
@@ -135,6 +139,12 @@ class RobotsCache:
         self._max_size = max_size
         self._size = 0
         self._entries: OrderedDict[str, RobotsEntry] = OrderedDict()
+        self._changed: set[str] = set()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the entries hold, as they are counted."""
+        return self._size
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -143,7 +153,7 @@ class RobotsCache:
         return iter(self._entries)
 
     def get(self, authority: str) -> RobotsEntry | None:
-        """The entry of an authority, fresh or not."""
+        """The entry of an authority, fresh or not; None where none is in memory."""
         entry = self._entries.get(authority)
         if entry is not None:
             self._entries.move_to_end(authority)
@@ -166,9 +176,10 @@ class RobotsCache:
                 robots=read_robots(body, self._token),
                 asked_at=now,
                 expires_at=now + self._lifetime(fetched.max_age),
-                note=fetched.note,
+                note=fetched.note[:MAX_NOTE],
             )
         self._keep(fetched.authority, entry)
+        self._changed.add(fetched.authority)
         return entry
 
     def shift(self, seconds: float, since: float) -> None:
@@ -179,15 +190,33 @@ class RobotsCache:
                     entry, asked_at=entry.asked_at + seconds, expires_at=entry.expires_at + seconds
                 )
 
-    def row(self, authority: str) -> dict[str, Any] | None:
-        """The stored row of an authority; None without an entry."""
-        entry = self._entries.get(authority)
-        return None if entry is None else {"token": self._token, **entry.to_row()}
+    def take_changed(self) -> list[RobotsFile]:
+        """What the store is to keep of the authorities that were asked since the last call."""
+        changed, self._changed = self._changed, set()
+        found = ((authority, self._entries.get(authority)) for authority in sorted(changed))
+        return [self._file(authority, entry) for authority, entry in found if entry is not None]
 
-    def restore(self, authority: str, row: Mapping[str, Any]) -> None:
-        """Take over a stored row. Rules that were picked for another product token are ignored."""
-        if row["token"] == self._token:
-            self._keep(authority, entry_from_row(row))
+    def still_changed(self, files: Iterable[RobotsFile]) -> None:
+        """The store has not taken what `take_changed` gave: it is to be stored with the next."""
+        self._changed.update(file.authority for file in files)
+
+    def restore(self, files: Iterable[RobotsFile], now: float) -> None:
+        """Take back what the store has kept, unless newer is known. Rules picked for another product token are not
+        ours. What a crawl with a clock that was ahead has left counts as of now."""
+        for file in files:
+            if file.entry["token"] == self._token and file.authority not in self._entries:
+                self._keep(file.authority, _not_of_the_future(entry_from_row(file.entry), now))
+
+    def forget(self, authority: str) -> None:
+        """Another worker may know better: the store is to be asked again."""
+        self._changed.discard(authority)
+        dropped = self._entries.pop(authority, None)
+        self._size -= 0 if dropped is None else _cost(authority, dropped)
+
+    def _file(self, authority: str, entry: RobotsEntry) -> RobotsFile:
+        useful_from = entry.expires_at if entry.failing_since is None else entry.failing_since
+        row = {"token": self._token, **entry.to_row()}
+        return RobotsFile(authority=authority, until=max(useful_from, entry.asked_at) + GIVEN_UP_AFTER, entry=row)
 
     def _lifetime(self, max_age: float | None) -> float:
         return self._ttl if max_age is None else min(self._ttl, max(max_age, MIN_TTL))
@@ -199,30 +228,35 @@ class RobotsCache:
             before,
             asked_at=now,
             expires_at=now + min(MIN_TTL * 2 ** min(before.tries, 10), self._ttl),
-            note=fetched.note,
+            note=fetched.note[:MAX_NOTE],
             failing_since=now if before.failing_since is None else before.failing_since,
             failure=fetched.failure,
             tries=before.tries + 1,
         )
 
     def _keep(self, authority: str, entry: RobotsEntry) -> None:
-        self._size += _cost(entry)
+        if entry.robots is not None and entry.robots.ignored:  # for the log only
+            entry = evolve(entry, robots=Robots(entry.robots.rules))
+        self._size += _cost(authority, entry)
         replaced = self._entries.pop(authority, None)
         self._entries[authority] = entry
-        self._size -= 0 if replaced is None else _cost(replaced)
+        self._size -= 0 if replaced is None else _cost(authority, replaced)
         while self._size > self._max_size and len(self._entries) > 1:
-            _, dropped = self._entries.popitem(last=False)
-            self._size -= _cost(dropped)
+            name, dropped = self._entries.popitem(last=False)
+            self._size -= _cost(name, dropped)
 
 
-def restored(memories: Iterable[HostMemory], token: str, ttl: float) -> RobotsCache:
-    """The cache with what these memories hold."""
-    robots = RobotsCache(token=token, ttl=ttl)
-    for memory in memories:
-        for authority, row in memory.robots.items():
-            robots.restore(authority, row)
-    return robots
+def _not_of_the_future(entry: RobotsEntry, now: float) -> RobotsEntry:
+    ahead = max(entry.asked_at - now, 0.0)
+    return evolve(
+        entry,
+        asked_at=min(entry.asked_at, now),
+        expires_at=min(entry.expires_at - ahead, now + MAX_TTL),
+        failing_since=None if entry.failing_since is None else min(entry.failing_since, now),
+    )
 
 
-def _cost(entry: RobotsEntry) -> int:
-    return ENTRY_COST + (0 if entry.robots is None else len(entry.robots.rules))
+def _cost(authority: str, entry: RobotsEntry) -> int:
+    """Bytes that an entry holds."""
+    rules = "" if entry.robots is None else entry.robots.rules
+    return ENTRY_COST + sum(map(sys.getsizeof, (authority, entry.note, rules)))

@@ -27,6 +27,7 @@ from linkcrawl.items import (
     Order,
     Record,
     Rejudged,
+    RobotsFile,
 )
 from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
@@ -244,6 +245,16 @@ def host_memory(document: Mapping[str, Any]) -> HostMemory:
         pace=from_json(document["pace"]),
         robots=from_json(document["robots"]),
     )
+
+
+def robots_document(file: RobotsFile) -> Document:
+    """A robots.txt as a document of `robots`."""
+    return {"_id": text(file.authority), "until": date(file.until), "entry": to_json(dict(file.entry))}
+
+
+def robots_file(document: Mapping[str, Any]) -> RobotsFile:
+    """The robots.txt that `robots_document` made this of."""
+    return RobotsFile(authority=document["_id"], until=moment_of(document["until"]), entry=from_json(document["entry"]))
 
 
 def order_document(order: Order) -> Document:

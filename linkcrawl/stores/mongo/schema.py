@@ -43,7 +43,7 @@ CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeC
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 
 #: MongoDB's collections of a store. Its `collections` holds the names of the catalogue's collections.
-OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records"})
+OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records", "robots"})
 
 #: The BSON type of `_id` and the fields that a document must have. By them the server refuses documents of other
 #: programs (docs/mongodb.md). `meta` holds various.
@@ -54,6 +54,7 @@ REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
     "links": ("string", ("url", "host", "priority", "next_check_at", "collections", "providers", "last", "state")),
     "orders": ("string", ("act", "at", "reason", "until")),
     "proxies": ("binData", ("link", "collection", "provider", "extra")),
+    "robots": ("string", ("until", "entry")),
     "records": ("string", ("link", "n", *(part.name for part in FIELDS_OF_RECORD if part.since == 1))),
 }
 
@@ -93,6 +94,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("link", ASCENDING)], name="by_link"),
         IndexModel([("collection", ASCENDING), ("record", ASCENDING)], name="by_collection"),
     ],
+    "robots": [IndexModel([("until", ASCENDING)], name="by_until")],
     "records": [
         IndexModel([("link", ASCENDING), ("checked_at", ASCENDING)], name="by_link"),
         IndexModel([("checked_at", ASCENDING), ("n", ASCENDING)], name="by_time"),

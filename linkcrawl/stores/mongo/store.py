@@ -11,11 +11,20 @@ import pymongo
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudged
+from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
-from linkcrawl.stores.mongo.documents import Document, due_link, host_memory, last_until, moment_of, order_of, proxy_of
+from linkcrawl.stores.mongo.documents import (
+    Document,
+    due_link,
+    host_memory,
+    last_until,
+    moment_of,
+    order_of,
+    proxy_of,
+    robots_file,
+)
 from linkcrawl.stores.mongo.dropped import DroppedCollections
 from linkcrawl.stores.mongo.schema import DURABLE, OURS, faults, open_database, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
@@ -114,6 +123,16 @@ class MongoStore:
             self._check_claim()
             self._writer.remember(memories)
 
+    def remember_robots(self, files: Iterable[RobotsFile]) -> None:
+        with faults(self._where):
+            self._check_claim()
+            self._writer.remember_robots(files)
+
+    def forget_robots(self, now: float) -> int:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            self._check_claim()
+            return self._writer.forget_robots(now)
+
     def give_order(self, order: Order) -> None:
         with faults(self._where):
             self._writer.give_order(order)
@@ -170,6 +189,11 @@ class MongoStore:
         with faults(self._where):
             documents = list(self._database["hosts"].find(wanted, sort=[("_id", 1)]))
         return map(host_memory, documents)
+
+    def robots(self, authorities: Sequence[str]) -> list[RobotsFile]:
+        wanted = {"_id": {"$in": [text(authority) for authority in authorities]}}
+        with faults(self._where):
+            return [robots_file(found) for found in self._database["robots"].find(wanted, sort=[("_id", 1)])]
 
     def orders(self) -> dict[str, Order]:
         with faults(self._where):

@@ -19,7 +19,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
-from linkcrawl.items import Category, Finished, HostMemory, Order, Rejudged
+from linkcrawl.items import Category, Finished, HostMemory, Order, Rejudged, RobotsFile
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 from linkcrawl.stores.mongo.documents import (
     JUDGEMENT,
@@ -35,6 +35,7 @@ from linkcrawl.stores.mongo.documents import (
     new_link,
     order_document,
     rejudgement,
+    robots_document,
 )
 from linkcrawl.stores.mongo.mentions import changes, merge
 from linkcrawl.stores.mongo.schema import DURABLE
@@ -71,6 +72,7 @@ class Writer:
         self._proxies = database["proxies"]
         self._records = database["records"]
         self._hosts = database["hosts"]
+        self._robots = database["robots"]
         self._orders = database["orders"].with_options(write_concern=DURABLE)
         self._collections = database["collections"]
         self._meta = database["meta"]
@@ -102,6 +104,15 @@ class Writer:
         writes = [ReplaceOne({"_id": {"$eq": host["_id"]}}, host, upsert=True) for host in documents]
         if writes:
             self._hosts.bulk_write(writes, ordered=False)
+
+    def remember_robots(self, files: Iterable[RobotsFile]) -> None:
+        """See Store.remember_robots."""
+        for document in map(robots_document, files):  # one by one: together they may be larger than a command may be
+            self._robots.replace_one({"_id": {"$eq": document["_id"]}}, document, upsert=True)
+
+    def forget_robots(self, now: float) -> int:
+        """See Store.forget_robots."""
+        return self._robots.delete_many({"until": {"$lt": date(now)}}).deleted_count
 
     def give_order(self, order: Order) -> None:
         """See Store.give_order."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
-from linkcrawl.stores.layout import LAYOUT, added_fields, renamed_reasons
+from linkcrawl.stores.layout import ADDED_TABLES, LAYOUT, added_fields, renamed_reasons
 from linkcrawl.units import HOUR
 
 #: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
@@ -135,6 +135,19 @@ CREATE TABLE orders (
 """
 
 
+#: The tables that came later than the first version (stores.layout).
+_LATER = {
+    "robots": """
+-- `entry` is JSON, opaque here.
+CREATE TABLE robots (
+    authority TEXT NOT NULL PRIMARY KEY,
+    until REAL NOT NULL,
+    entry TEXT NOT NULL
+) STRICT;
+""",
+}
+
+
 def _script(version: int) -> str:
     """What brings a store from the version before to this one. A version that was released stays as it is."""
     if version == 1:
@@ -144,7 +157,7 @@ def _script(version: int) -> str:
         f"UPDATE records SET reason = {_literal(new)} WHERE reason = {_literal(old)};"
         for old, new in renamed_reasons(version).items()
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines) + "".join(_LATER[name] for name in ADDED_TABLES.get(version, ()))
 
 
 def _column(part: RecordField) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
-from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record, Rejudged
+from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite import orders, reading, rejudging
@@ -167,6 +167,18 @@ class SqliteStore:
                 ),
             )
 
+    def remember_robots(self, files: Iterable[RobotsFile]) -> None:
+        with self._transaction() as db:
+            db.executemany(
+                "INSERT INTO robots (authority, until, entry) VALUES (?, ?, ?) "
+                "ON CONFLICT (authority) DO UPDATE SET until = excluded.until, entry = excluded.entry",
+                ((text(file.authority), file.until, to_json(dict(file.entry))) for file in files),
+            )
+
+    def forget_robots(self, now: float) -> int:
+        with self._transaction() as db:
+            return db.execute("DELETE FROM robots WHERE until < ?", (now,)).rowcount
+
     def give_order(self, order: Order) -> None:
         with self._transaction() as db:
             orders.give(db, order)
@@ -262,6 +274,17 @@ class SqliteStore:
                     pace=from_json(row["pace"]),
                     robots=from_json(row["robots"]),
                 )
+
+    def robots(self, authorities: Sequence[str]) -> list[RobotsFile]:
+        wanted = json.dumps([text(authority) for authority in authorities])
+        chosen = "SELECT * FROM robots WHERE authority IN (SELECT value FROM json_each(?)) ORDER BY authority"
+        with faults(self._path):
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'robots'").fetchone():
+                return []  # an older store that may only be read
+            return [
+                RobotsFile(authority=row["authority"], until=row["until"], entry=from_json(row["entry"]))
+                for row in self._db.execute(chosen, (wanted,))
+            ]
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
