@@ -134,7 +134,7 @@ class Cluster:
         """Lease the gates of hosts, each its own, whose robots.txt is known."""
         for host in hosts:
             self.frontier.keeper.looked_up.add(host)
-            read_robots_of(self.session.robots, host, "", self.clock())
+            read_robots_of(self.session, host, "", self.clock())
             self.worker.table.leases[host] = Lease(hosts={host})
             self.worker.table.gate_of[host] = host
             self.frontier.router.gate(host)

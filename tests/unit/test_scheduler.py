@@ -113,7 +113,7 @@ class Crawl:
             links.append(DueLink(id=self.links, url=f"http://{host}/{self.links}", host=host, **about))
             self.frontier.keeper.looked_up.add(host)
             if robots is not None:
-                read_robots_of(self.session.robots, host, robots, self.clock())
+                read_robots_of(self.session, host, robots, self.clock())
             self.frontier.queue.hold(links[-1].id, host)
             self.frontier.queue.hosts[host].ready += 1
         self.frontier.router.place_links(links)
@@ -318,7 +318,7 @@ def test_limits_start_when_the_request_is_sent(opened: Callable[..., Crawl]) -> 
 
 def test_another_components_request_has_the_engines_whole_way(opened: Callable[..., Crawl]) -> None:
     crawl = opened()
-    read_robots_of(crawl.session.robots, A, "", T0)
+    read_robots_of(crawl.session, A, "", T0)
     crawl.frontier.keeper.looked_up.add(A)
 
     async def steps() -> None:
