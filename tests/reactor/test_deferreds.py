@@ -106,7 +106,7 @@ async def test_what_has_passed_no_gate_is_dropped(at: Session) -> None:
 
 @ensureDeferred
 async def test_a_forbidden_request_is_dropped_and_its_context_says_why(at: Session) -> None:
-    read_robots_of(at.robots, HOST, "User-agent: *\nDisallow: /", at.now())
+    read_robots_of(at, HOST, "User-agent: *\nDisallow: /", at.now())
     made, ended = downloader(at, Response(f"http://{HOST}/page"))
     request = request_to(f"http://{HOST}/page")
     with pytest.raises(IgnoreRequest, match=r"Forbidden by robots\.txt"):
