@@ -146,7 +146,8 @@ SLOW_SETTINGS = """
 from linkcrawl.settings import *
 import time
 print("loading", flush=True)
-time.sleep(60)
+for _ in range(600):  # a signal that comes just before a sleep begins is handled when that sleep ends
+    time.sleep(0.1)
 """
 
 
