@@ -1,7 +1,8 @@
 """The table of verdicts: what happened to a link (a reason), what we make of it (a category), and what that means.
 
 A reason has one category. A record keeps reason and facts apart from the judgement, so records of an older table can be
-judged again without a request: `judge(record.reason)`. Any change of the table raises VERDICT_VERSION.
+judged again without a request: `judge(record.reason)`. Any change of the table raises VERDICT_VERSION: a test keeps a
+digest of each version's verdicts (tests/unit/test_check_version.py).
 
 `Broken` is a *hard* verdict: it says that the fault is the link's. It is suspected first and confirmed later
 (recheck.py). Whatever may as well be the fault of our request, of the moment or of the way there is `Undetermined`.
@@ -17,7 +18,7 @@ from linkcrawl.check.outcome import Failure
 from linkcrawl.check.statuses import REDIRECTS, TOO_OFTEN
 from linkcrawl.items import Category
 
-#: Of the table. It is in every record; 1 also stands for records from before it was noted.
+#: Version of the table, which every record has; 1 also stands for records from before there was this number.
 VERDICT_VERSION = 4
 
 _OK = Category.OK

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from linkcrawl.audit.log import AuditEntry
 from linkcrawl.audit.pace import HostPace, pace_at
@@ -18,13 +18,13 @@ from linkcrawl.audit.verify import read_lines
 from linkcrawl.cli.errors import print_fault
 from linkcrawl.cli.options import OfflineCommand, add_format, host_key, moment
 from linkcrawl.cli.terminal import name_list, table
-from linkcrawl.config import LOCAL, Config
+from linkcrawl.config import Config
 from linkcrawl.errors import ConfigError, PolicyError
 from linkcrawl.items import Act, Order, iso
 from linkcrawl.politeness.policy.rules import Policies
-from linkcrawl.status.hosts import HostStatus, HostStatusReport, forecast_collection
+from linkcrawl.status.hosts import HostStatusReport, cluster_of, forecast_collection, hosts_of_collection
 from linkcrawl.status.letter import write_letter
-from linkcrawl.status.refusals import refusals_of, walls_by_host
+from linkcrawl.status.refusals import refusals_of
 from linkcrawl.status.render import (
     HOST_COLUMNS,
     WORKER_COLUMNS,
@@ -34,7 +34,7 @@ from linkcrawl.status.render import (
     worker_lines,
 )
 from linkcrawl.status.snapshot import StoreSnapshot, policies_of
-from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_existing, open_store
 
 if TYPE_CHECKING:
@@ -102,13 +102,9 @@ def _policies(config: Config, act: str) -> Policies:
 
 
 def _cluster(config: Config) -> ClusterStatus | None:
-    """The cluster, where the frontier is one. A Redis that is away is reported and stops nothing."""
-    if config.frontier == LOCAL:
-        return None
-    from linkcrawl.status.cluster import cluster_status  # it needs the extra `redis`
-
+    """The cluster, if this crawl has one. If Redis can't be asked, that is reported and stops nothing."""
     try:
-        return cluster_status(config.frontier)
+        return cluster_of(config)
     except ConfigError as fault:
         print_fault(fault)
         return None
@@ -135,33 +131,24 @@ class HostsCall:
 
     def report(self) -> HostStatusReport:
         """The status of hosts; orders given meanwhile count."""
-        snapshot = evolve(self.snapshot, orders=self.store.orders())
         others = [self.host] if self.host else []
-        holders = None if self.cluster is None else self.cluster.holders
-        return HostStatusReport(snapshot, *others, walls=walls_by_host(self.store), holders=holders)
+        return HostStatusReport.read(self.store, self.snapshot, *others, cluster=self.cluster)
 
 
 def _list(call: HostsCall) -> str:
-    hosts = call.report().hosts()
-    if call.opts.collection is not None:
-        hosts = _of_collection(call, hosts)
+    hosts, collection = call.report().hosts(), call.opts.collection
+    if collection is not None:
+        hosts = hosts_of_collection(call.store, hosts, collection, call.now)
     if call.as_json:
         return json.dumps([status.row() for status in hosts], indent=2)
     if not hosts:
         return "No hosts yet: the store has no such links."
     parts = [table(HOST_COLUMNS, [host_line(status, call.now) for status in hosts])]
-    if call.opts.collection is not None:
-        parts.append(forecast_text(forecast_collection(call.opts.collection, hosts), call.now))
+    if collection is not None:
+        parts.append(forecast_text(forecast_collection(collection, hosts), call.now))
     if call.cluster is not None:
         parts.append(_workers(call.cluster))
     return "\n\n".join(parts)
-
-
-def _of_collection(call: HostsCall, hosts: list[HostStatus]) -> list[HostStatus]:
-    """The hosts that have due links of the collection, each with the number of those."""
-    link_filter = LinkFilter(collection=call.opts.collection)
-    due = {line.host: line.due for line in call.store.backlog(call.now, link_filter)}
-    return [evolve(status, due=due[status.host]) for status in hosts if status.host in due]
 
 
 def _workers(cluster: ClusterStatus) -> str:

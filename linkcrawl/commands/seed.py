@@ -12,6 +12,7 @@ from linkcrawl.cli.options import OfflineCommand
 from linkcrawl.config import Config
 from linkcrawl.errors import StoreLost
 from linkcrawl.ingest.ingest import IngestCounts, ingest
+from linkcrawl.sources.files import SUFFIXES
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.retry import BlockingRetry
 
@@ -31,7 +32,7 @@ class Command(OfflineCommand):
 
     def long_desc(self) -> str:
         return (
-            "SOURCE is a file (.jsonl .ndjson .csv .tsv .txt .xml .cmdi, gzipped or not), a folder of such files, "
+            f"SOURCE is a file ({' '.join(SUFFIXES)}, gzipped or not), a folder of such files, "
             "or - for JSON lines on standard input. Rejected lines are appended to LINKCRAWL_REJECTS."
         )
 

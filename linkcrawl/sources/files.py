@@ -29,8 +29,11 @@ _LINE_READERS: dict[str, Callable[[Stream, str], Iterator[Seed | Reject]]] = {
 }
 _XML = (".xml", ".cmdi")
 
+#: The suffixes of files that are understood, `.gz` after them or not.
+SUFFIXES = (*_LINE_READERS, *_XML)
+
 #: The end of error messages.
-WOULD_WORK = f"a folder, - (JSON lines on standard input), or a file named {' '.join((*_LINE_READERS, *_XML))} (or .gz)"
+WOULD_WORK = f"a folder, - (JSON lines on standard input), or a file named {' '.join(SUFFIXES)} (or .gz)"
 
 
 @frozen(kw_only=True)
@@ -91,7 +94,7 @@ def _suffix(path: Path) -> str:
     """The suffix that has a reader, in lower case and without .gz; empty where none has."""
     name = path.name.lower().removesuffix(".gz")
     suffix = os.path.splitext(name)[1]
-    return suffix if suffix in _LINE_READERS or suffix in _XML else ""
+    return suffix if suffix in SUFFIXES else ""
 
 
 def _walk(top: Path) -> Iterator[_File | Reject]:

@@ -1,4 +1,4 @@
-"""The status of every host: its delay and where that comes from, what it waits for, how long its links will take.
+"""The status of every host: its delay and what set it, what the host waits for, how long its links will take.
 
 The numbers are the gatekeeper's own, computed without a crawl. The values here hold no layout: `status.render` makes
 text of them, their `row` methods JSON.
@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+from linkcrawl.config import LOCAL, Config
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Order, iso
@@ -23,9 +24,14 @@ from linkcrawl.politeness.pacing.state import Delay, WaitKind
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit, requests_in
 from linkcrawl.politeness.policy.rules import Policy
 from linkcrawl.politeness.robots.cache import RobotsEntry
+from linkcrawl.status.refusals import walls_by_host
 from linkcrawl.status.snapshot import StoreSnapshot
 from linkcrawl.status.texts import head_text
+from linkcrawl.stores.contract import LinkFilter, Store
 from linkcrawl.text import span
+
+if TYPE_CHECKING:
+    from linkcrawl.status.cluster import ClusterStatus
 
 #: Seconds besides LINKCRAWL_TIMEOUT that a request may be in flight: name look-up takes up to 10, and a running crawl
 #: stores host memory every 4.
@@ -181,6 +187,23 @@ def forecast_collection(collection: str, hosts: list[HostStatus]) -> CollectionF
     )
 
 
+def hosts_of_collection(store: Store, hosts: list[HostStatus], collection: str, now: float) -> list[HostStatus]:
+    """The hosts with due links of some collections, whose `due` counts those links only. `collection`: a glob; `now`:
+    Unix seconds. Raises StoreLost."""
+    due = {line.host: line.due for line in store.backlog(now, LinkFilter(collection=collection))}
+    return [evolve(status, due=due[status.host]) for status in hosts if status.host in due]
+
+
+def cluster_of(config: Config) -> ClusterStatus | None:
+    """The workers of the cluster that LINKCRAWL_FRONTIER names; None where it names none. Raises ConfigError where
+    Redis can't be asked."""
+    if config.frontier == LOCAL:
+        return None
+    from linkcrawl.status.cluster import cluster_status  # it needs the extra `redis`
+
+    return cluster_status(config.frontier)
+
+
 class HostStatusReport:
     """Computes the status of the hosts that a store knows, and of others that are asked for.
 
@@ -214,6 +237,17 @@ class HostStatusReport:
             gate = self._keeper.gate_of(host)
             self._gates.setdefault(gate, []).append(host)
             self._keeper.add_host(Gate(gate, -math.inf), host)
+
+    @classmethod
+    def read(cls, store: Store, snapshot: StoreSnapshot, *others: str, cluster: ClusterStatus | None = None) -> Self:
+        """The report with all that the store and the cluster know: walls, the workers that lease gates, and orders that
+        were given since the snapshot. Raises StoreLost."""
+        return cls(
+            evolve(snapshot, orders=store.orders()),
+            *others,
+            walls=walls_by_host(store),
+            holders=None if cluster is None else cluster.holders,
+        )
 
     def hosts(self) -> list[HostStatus]:
         """All hosts, the latest ETA first, then by name."""

@@ -24,6 +24,7 @@ from linkcrawl.politeness.policy.file import RECHECK_KEYS
 from linkcrawl.politeness.policy.rules import BUILT_IN
 from linkcrawl.politeness.robots.parser import read_robots
 from linkcrawl.session import Arguments
+from linkcrawl.sources.files import SUFFIXES
 from linkcrawl.units import DAY, HOUR
 from tests.docs.pages import blocks, read, rows, section, word, words
 
@@ -139,6 +140,15 @@ def test_every_sign_of_a_wall_is_documented_with_its_source() -> None:
         for product, sign, source in rows(section(read("docs/reference/walls.md"), "Signs"))
     ]
     assert documented == [(product, sign.about, sign.source) for product, signs in WALLS.items() for sign in signs]
+
+
+def test_every_suffix_of_seeds_is_documented() -> None:
+    named = [
+        suffix
+        for cell, _ in rows(section(read("docs/operator.md"), "Seeds").partition("| field")[0])
+        for suffix in words(cell)
+    ]
+    assert sorted(named) == sorted(SUFFIXES)
 
 
 def test_intervals_are_documented_with_their_defaults() -> None:
