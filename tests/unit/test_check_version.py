@@ -91,6 +91,6 @@ def verdicts() -> Iterator[Any]:
 def test_a_verdict_that_changes_has_a_version_of_its_own() -> None:
     digest = sha256("\n".join(map(repr, verdicts())).encode()).hexdigest()[:16]
     assert DIGESTS.get(VERDICT_VERSION) == digest, (
-        f"verdicts have changed since version {VERDICT_VERSION}: raise VERDICT_VERSION (linkcrawl/check/verdict.py) and "
-        f"note {digest!r} for it here; if no record can get another verdict, note it for the present version"
+        f"verdicts have changed since version {VERDICT_VERSION}: raise VERDICT_VERSION (linkcrawl/check/verdict.py) "
+        f"and note {digest!r} for it here; if no record can get another verdict, note it for the present version"
     )
