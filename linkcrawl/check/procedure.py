@@ -79,9 +79,11 @@ class NextRequest:
 
 @frozen(kw_only=True)
 class Denial:
-    """Why the next request may not be sent: one of DENIALS, or the Failure that kept robots.txt from being fetched."""
+    """Why the next request may not be sent: one of DENIALS, or the Failure that kept robots.txt from being fetched.
+    `timed_out`: a time limit ended the fetch of robots.txt."""
 
     reason: str | Failure
+    timed_out: bool = False
     error: str | None = None
 
 
@@ -213,9 +215,9 @@ def denied(check: Check, denial: Denial, at: float) -> Done:
     stay. Raises ValueError for a word that is not one of DENIALS."""
     request = _pending(check)
     if isinstance(denial.reason, Failure):
-        reason, timeout, login_shows = reason_of_failure(denial.reason), denial.reason.is_timeout, True
+        reason, login_shows = reason_of_failure(denial.reason), True
     elif denial.reason in DENIALS:
-        reason, timeout, login_shows = denial.reason, False, denial.reason in _DENIALS_AT_LOGIN
+        reason, login_shows = denial.reason, denial.reason in _DENIALS_AT_LOGIN
     else:
         raise ValueError(f"{denial.reason!r} denies no request; {', '.join(sorted(DENIALS))} or a Failure do")
     error = _error(denial.error, reason)
@@ -225,7 +227,7 @@ def denied(check: Check, denial: Denial, at: float) -> Done:
         verdict=judge(reason),
         redirects=_redirects(check),
         final_url=request.target.url,
-        timeout=timeout,
+        timeout=denial.timed_out or (isinstance(denial.reason, Failure) and denial.reason.is_timeout),
         duration_ms=_duration(check),
         error=error,
         at=at,

@@ -109,6 +109,13 @@ def test_barred_at_a_login(bar: str | Failure, word: str) -> None:
     assert denied(waiting(answer(302, IDP)).check, Denial(reason=bar), START).finding.verdict.reason == word
 
 
+@pytest.mark.parametrize("before", [[], [answer(302, "http://b.example/")], [answer(302, IDP)]])
+@pytest.mark.parametrize("timed_out", [True, False])
+def test_a_time_limit_on_robots_txt_ended_the_check(before: list[Outcome], timed_out: bool) -> None:
+    done = denied(waiting(*before).check, Denial(reason="robots_unreachable", timed_out=timed_out), START)
+    assert done.finding.timeout is timed_out
+
+
 def test_a_stale_connection_says_nothing_however_often() -> None:
     """The request goes again, and the fresh try of the check is still there."""
     stale = evolve(RESET, stale=True)

@@ -28,6 +28,8 @@ HOME = "https://example.org"
 START = 1_800_000_000.0
 HOUR = 3600.0
 DAY = 86400.0
+#: What entries of the first versions don't have.
+ADDED = {"timed_out", "failing_days"}
 
 
 def good(body: bytes = b"User-agent: *\nDisallow: /private", authority: str = HOME, max_age: float | None = None):
@@ -95,6 +97,24 @@ def test_an_unavailable_file_allows_everything_whatever_its_body_says() -> None:
 def test_unreachable_closes_and_says_what_the_links_would_meet(failure: Failure | None) -> None:
     verdict = cache_of((bad(failure), START)).verdict(HOME, HOME + "/x", START)
     assert (verdict.access, verdict.failure, verdict.note) == (Access.UNREACHABLE, failure, "answered 503")
+
+
+def test_a_time_limit_is_told_until_another_fetch_ends_otherwise() -> None:
+    cache = cache_of((good(), START - DAY), (evolve(bad(), timed_out=True), START))
+    again = RobotsCache("linkcrawl", HOUR)
+    again.restore(stored(cache), START)
+    assert cache.verdict(HOME, HOME + "/x", START).timed_out
+    assert again.verdict(HOME, HOME + "/x", START).timed_out
+    cache.take(bad(), START + HOUR)
+    assert not cache.verdict(HOME, HOME + "/x", START + HOUR).timed_out
+
+
+def test_what_an_older_version_kept_of_a_file_is_read() -> None:
+    (file,) = stored(cache_of((bad(), START)))
+    old = evolve(file, entry={name: value for name, value in file.entry.items() if name not in ADDED})
+    again = RobotsCache("linkcrawl", HOUR)
+    again.restore([old], START)
+    assert again.verdict(HOME, HOME + "/x", START).access is Access.UNREACHABLE
 
 
 def test_an_unreachable_file_is_asked_for_again_ever_more_rarely_up_to_the_time_to_live() -> None:

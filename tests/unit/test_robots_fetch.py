@@ -92,6 +92,21 @@ def test_failures(failure: Failure) -> None:
     assert end.failure is (failure if failure in LINKS_OWN else None)
 
 
+@pytest.mark.parametrize("failure", list(Failure))
+@pytest.mark.parametrize("redirects", [(), ("/moved.txt", "https://other.example/robots.txt")])
+def test_a_time_limit_is_told_wherever_it_ended_the_fetch(failure: Failure, redirects: tuple[str, ...]) -> None:
+    assert follow(*redirects, last=answer(failure=failure)).timed_out is failure.is_timeout
+
+
+def test_a_file_that_breaks_off_and_then_takes_too_long_has_timed_out() -> None:
+    again = step(begin(HOME), answer(200), BODY, cut=True)
+    assert isinstance(again, Fetching)
+    late, broken = step(again, answer(failure=Failure.TIMEOUT_ANSWER)), step(again, answer(200), BODY, cut=True)
+    assert isinstance(late, Fetched)
+    assert isinstance(broken, Fetched)
+    assert (late.timed_out, broken.timed_out) == (True, False)
+
+
 BROKEN_OFF = {
     "reset": (answer(failure=Failure.RESET), False),
     "no answer at all": (answer(failure=Failure.EMPTY_REPLY), False),

@@ -131,6 +131,8 @@ def test_what_becomes_of_pages(office: Office, outcome: Outcome, reason: str | N
         office.answer(office.enqueued.pop(), outcome)
     asked = office.ask()
     assert (asked.reason if isinstance(asked, Denial) else None) == reason
+    if isinstance(asked, Denial):
+        assert asked.timed_out is (outcome.failure is Failure.TIMEOUT_CONNECT)
 
 
 def test_a_request_that_came_to_nothing_frees_those_that_wait(office: Office) -> None:

@@ -49,10 +49,11 @@ class Access(StrEnum):
 @frozen(kw_only=True)
 class RobotsVerdict:
     """What robots.txt says of a URL, and why. `failure`: with UNREACHABLE, the failure that the link would meet itself;
-    None means `robots_unreachable`. `note`: one line for people; None for a plain rule."""
+    None means `robots_unreachable`. `timed_out`: a time limit ended the fetch of an unreachable file. `note`: one line for people; None for a plain rule."""
 
     access: Access
     failure: Failure | None = None
+    timed_out: bool = False
     note: str | None = None
 
 
@@ -70,6 +71,7 @@ class RobotsEntry:
     note: str
     failing_since: float | None = None
     failure: Failure | None = None
+    timed_out: bool = False
     tries: int = 0
 
     def is_fresh(self, now: float) -> bool:
@@ -89,7 +91,9 @@ class RobotsEntry:
         """The verdict on a URL of this authority, however old the entry is."""
         robots = self.in_force(now)
         if robots is None:
-            return RobotsVerdict(access=Access.UNREACHABLE, failure=self.failure, note=self.note)
+            return RobotsVerdict(
+                access=Access.UNREACHABLE, failure=self.failure, timed_out=self.timed_out, note=self.note
+            )
         note = None if self.failing_since is None else self._exception(now - self.failing_since)
         if robots.is_beyond(url):
             note = "robots.txt has more rules with * than are held against a URL this long"
@@ -108,6 +112,7 @@ class RobotsEntry:
             "note": self.note,
             "failing_since": self.failing_since,
             "failure": self.failure,
+            "timed_out": self.timed_out,
             "tries": self.tries,
         }
 
@@ -122,6 +127,7 @@ def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
         note=row["note"],
         failing_since=row["failing_since"],
         failure=None if failure is None else Failure(failure),
+        timed_out=row.get("timed_out", False),
         tries=row["tries"],
     )
 
@@ -231,6 +237,7 @@ class RobotsCache:
             note=fetched.note[:MAX_NOTE],
             failing_since=now if before.failing_since is None else before.failing_since,
             failure=fetched.failure,
+            timed_out=fetched.timed_out,
             tries=before.tries + 1,
         )
 

@@ -63,7 +63,7 @@ class Fetched:
     """The result of a fetch. It holds for the first authority only, wherever redirects led.
 
     `body`: empty unless the file was found. `failure`: one that the authority's links would meet too (LINKS_OWN).
-    `absent`: the server says that there is no such file. `note`: one line that gives the cause, for logs, `explain` and
+    `timed_out`: a time limit ended it. `absent`: the server says that there is no such file. `note`: one line that gives the cause, for logs, `explain` and
     records. `max_age`: seconds that Cache-Control lets the file live; None without one.
     """
 
@@ -72,6 +72,7 @@ class Fetched:
     note: str
     body: bytes = b""
     failure: Failure | None = None
+    timed_out: bool = False
     absent: bool = False
     max_age: float | None = None
 
@@ -119,7 +120,8 @@ def _failed(state: Fetching, outcome: Outcome) -> Fetched:
     if state.asked and failure in (Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT):
         return _ended(state, RobotsAvailability.UNAVAILABLE, note)  # like a redirect to nowhere: will never be had
     own = failure if failure in LINKS_OWN and not state.asked else None
-    return evolve(_ended(state, RobotsAvailability.UNREACHABLE, note), failure=own)
+    timed_out = failure is not None and failure.is_timeout
+    return evolve(_ended(state, RobotsAvailability.UNREACHABLE, note), failure=own, timed_out=timed_out)
 
 
 def _redirected(state: Fetching, outcome: Outcome) -> Fetching | Fetched:

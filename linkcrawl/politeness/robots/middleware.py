@@ -83,5 +83,6 @@ def denial_of(verdict: RobotsVerdict) -> Denial | None:
     if verdict.access is Access.DISALLOWED:
         return Denial(reason="robots_disallowed", error=verdict.note)
     if verdict.access is Access.UNREACHABLE:
-        return Denial(reason=verdict.failure or "robots_unreachable", error=verdict.note)
+        reason = verdict.failure or "robots_unreachable"
+        return Denial(reason=reason, timed_out=verdict.timed_out, error=verdict.note)
     return None
