@@ -263,7 +263,8 @@ class HostMemory:
     (politeness.keys). Times are Unix seconds.
 
     `head_useless_since`: when a GET first succeeded there after a HEAD had failed. `last_end`: when the last request
-    to the host ended. `failing_since`: since when the host has answered no request at all.
+    to the host ended. `failing_since`: since when the host has answered no request at all; `failing_days`: the first
+    request that met this on each day (UTC), of the first days only (check.silence).
     `pace` and `robots` (when and how often its robots.txt files ask to be asked) are opaque JSON-ready values of the
     rooms that own them (politeness). The files themselves are RobotsFiles.
     """
@@ -272,6 +273,7 @@ class HostMemory:
     head_useless_since: float | None = None
     last_end: float | None = None
     failing_since: float | None = None
+    failing_days: tuple[float, ...] = ()
     pace: Mapping[str, Any] = field(factory=dict)
     robots: Mapping[str, Any] = field(factory=dict)
 

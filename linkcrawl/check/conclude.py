@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.procedure import Done, Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
+from linkcrawl.check.silence import Silence
 from linkcrawl.check.verdict import VERDICT_VERSION
 from linkcrawl.items import DueLink, Finished, Hop, Record
 
@@ -15,22 +16,20 @@ def conclude(
     now: float,
     crawler: str,
     intervals: Intervals,
-    host_failing_since: float | None,
+    host_silence: Silence | None,
     *,
     retry_at: float | None = None,
 ) -> Finished:
     """The record of a check, and its link's next state.
 
     `now`: Unix seconds, used where no request was sent; else the time of the deciding answer counts. `crawler`:
-    Config.crawler. `host_failing_since`, `retry_at`: see recheck.plan.
+    Config.crawler. `host_silence`, `retry_at`: see recheck.plan.
     """
     finding = done.finding
     # in milliseconds, as records show it: queries by time must agree with that
     at = round(now if finding.at is None else finding.at, 3)
     early = at < link.next_check_at
-    planned = plan(
-        link.state, link.last_category, finding, at, intervals, host_failing_since, retry_at=retry_at, early=early
-    )
+    planned = plan(link.state, link.last_category, finding, at, intervals, host_silence, retry_at=retry_at, early=early)
     record = recorded(link, finding, planned, at, crawler, done.check.hops)
     return Finished(record=record, state=planned.state, of=link)
 

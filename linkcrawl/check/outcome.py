@@ -44,6 +44,9 @@ class Failure(StrEnum):
 #: Failures of our own: such a request is sent again, and its check goes on as if it hadn't been.
 UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE})
 
+#: Failures of requests that never left.
+UNSENT = UNJUDGED | {Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT}
+
 #: Failures that another connection may not meet again: worth one fresh try.
 ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 #: Nothing came back over the network at all, as when our own network, resolver or route is gone. Time-outs after
@@ -77,3 +80,8 @@ class Outcome:
     stale: bool = False
     error: str | None = None
     page: bytes = b""
+
+    @property
+    def is_silence(self) -> bool:
+        """True where the server was asked and didn't answer."""
+        return self.status is None and not self.stale and self.failure not in UNSENT

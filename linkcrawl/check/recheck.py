@@ -1,10 +1,10 @@
 """Decides, from a check's finding and the link's history, if a failure is confirmed and when the next check is due.
 
-A hard failure is *suspected* (`Broken`, not confirmed) until it was seen in three checks over at least six days, one
-of them by GET (two checks a day apart for 410, which servers send on purpose). Only a success clears it; any other
-result in between neither confirms nor clears. A failure that isn't hard never becomes `Broken` by repetition,
-unless nothing at the host has answered for thirty days. The numbers follow Internet Archive's dead link checker
-(three failures, three days apart).
+A hard failure is *suspected* (`Broken`, not confirmed) until it was seen in three checks over at least six days, one of
+them by GET (two checks a day apart for 410, which servers send on purpose). Only a success clears it; any other result
+in between neither confirms nor clears. A failure that isn't hard never becomes `Broken` by repetition, unless nothing
+at the host has answered for thirty days, seen on five of them at least. The numbers follow Internet Archive's dead link
+checker (three failures, three days apart).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from linkcrawl.check.outcome import UNJUDGED, Failure
 from linkcrawl.check.procedure import Finding
+from linkcrawl.check.silence import ENOUGH_DAYS, Silence
 from linkcrawl.check.verdict import judge, reason_of_failure
 from linkcrawl.items import Category, LinkState
 from linkcrawl.units import DAY, HOUR
@@ -37,7 +38,8 @@ class Intervals:
     `transient_growth`, `transient_longest`: the same as for `ok`, after an undetermined result. `restricted`: after a
     restricted result, a denial by robots.txt or policy, a challenge. `invalid`: after an unusable URL, which only a new
     version of linkcrawl could read. `confirm_checks` hard failures over `confirm_span` seconds confirm; for 410,
-    `gone_checks` over `gone_span` do. `host_dead`: seconds of a host's silence after which its links are Broken.
+    `gone_checks` over `gone_span` do. `host_dead`: seconds of a host's silence after which its links are Broken, if it
+    was seen on `host_dead_days` days.
     """
 
     ok: float = 7 * DAY
@@ -55,6 +57,7 @@ class Intervals:
     gone_checks: int = 2
     gone_span: float = 1 * DAY
     host_dead: float = 30 * DAY
+    host_dead_days: int = ENOUGH_DAYS
 
     @suspected.validator
     def _some(self, _: object, value: tuple[float, ...]) -> None:
@@ -79,16 +82,16 @@ def plan(
     finding: Finding,
     now: float,
     intervals: Intervals,
-    host_failing_since: float | None,
+    host_silence: Silence | None,
     *,
     retry_at: float | None = None,
     early: bool = False,
 ) -> Planned:
     """What a check that ended at `now` with `finding` means for a link with this `state`.
 
-    `last_category`: of the check before, None for none. `host_failing_since`: since when nothing at the host of
-    `finding.final_url` has answered, None while it answers. `retry_at`: the server asked not to be asked before; it
-    only ever lengthens. `early`: the link was not due yet (an operator's recheck): intervals don't grow by that.
+    `last_category`: of the check before, None for none. `host_silence`: of the host of `finding.final_url`, None while
+    it answers. `retry_at`: the server asked not to be asked before; it only ever lengthens. `early`: the link was not
+    due yet (an operator's recheck): intervals don't grow by that.
     """
     verdict = finding.verdict
     if verdict.category is Category.OK:
@@ -103,7 +106,7 @@ def plan(
         step = min(after.hard_count, len(intervals.suspected)) - 1
         after = evolve(after, interval=intervals.broken if confirmed else intervals.suspected[step])
         return _planned(after, Category.BROKEN, confirmed, now, retry_at)
-    dead = host_failing_since is not None and now - host_failing_since >= intervals.host_dead
+    dead = host_silence is not None and host_silence.has_lasted(now, intervals.host_dead, intervals.host_dead_days)
     if dead and verdict.reason in UNANSWERED:
         return _planned(evolve(after, interval=intervals.broken), Category.BROKEN, True, now, retry_at)
     after = evolve(after, interval=_interval(state, last_category, finding, intervals, early))

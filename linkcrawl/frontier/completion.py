@@ -12,14 +12,14 @@ from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.audit.log import AuditEntry, AuditLimit, Quotas
-from linkcrawl.check.outcome import Failure
+from linkcrawl.check.outcome import UNSENT, Failure
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
 from linkcrawl.frontier.tasks import start_task
-from linkcrawl.politeness.outage import UNSENT, OutageDetector
+from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.pacing.delay import WINDOW
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
 from linkcrawl.politeness.policy.limits import Quota

@@ -29,6 +29,7 @@ def not_of_the_future(memory: HostMemory, now: float) -> tuple[HostMemory, float
         head_useless_since=_past(memory.head_useless_since, now),
         last_end=_past(memory.last_end, now),
         failing_since=_past(memory.failing_since, now),
+        failing_days=tuple(min(at, now) for at in memory.failing_days),
         pace=_pace(memory.pace, now),
     )
     return healed, ahead
@@ -37,7 +38,7 @@ def not_of_the_future(memory: HostMemory, now: float) -> tuple[HostMemory, float
 def _ahead(memory: HostMemory, now: float) -> float:
     """How far the latest thing that happened is ahead; negative where all is past. A wait too long counts, too."""
     pace = memory.pace
-    happened = [memory.last_end, memory.failing_since, memory.head_useless_since]
+    happened = [memory.last_end, memory.failing_since, memory.head_useless_since, *memory.failing_days]
     happened += [pace.get("last_end"), pace.get("asked_at"), pace.get("blocked_since")]
     happened.append(pace.get("silent_until", 0.0) - MAX_SILENCE)
     latest: float = max((at for at in happened if at is not None), default=now)

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
+from linkcrawl.check.silence import Silence, count_days, with_look
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.future import not_of_the_future
 from linkcrawl.politeness.pacing.persistence import GATE, gate_of_row, pace_from_row, pace_to_row
@@ -118,7 +119,9 @@ class HostStateCache:
         for memory in list(self._memories.values()):
             times = {"last_end": memory.last_end, "failing_since": memory.failing_since}
             times |= {"head_useless_since": memory.head_useless_since}
-            moved = {name: at + seconds for name, at in times.items() if at is not None and at >= since}
+            moved: dict[str, Any] = {name: at + seconds for name, at in times.items() if at is not None and at >= since}
+            if any(at >= since for at in memory.failing_days):
+                moved["failing_days"] = tuple(at + seconds if at >= since else at for at in memory.failing_days)
             if moved:
                 self.change(memory.host, **moved)
 
@@ -148,15 +151,23 @@ class HostStateCache:
         if useless != self.head_useless(host, now):
             self.change(host, head_useless_since=now if useless else None)
 
-    def failing_since(self, host: str) -> float | None:
-        """Since when nothing there answered at all; None while it answers or is unknown."""
-        return self.get(host).failing_since
+    def silence(self, host: str) -> Silence | None:
+        """The silence of a host at which nothing answers; None while it answers or is unknown."""
+        memory = self.get(host)
+        if memory.failing_since is None:
+            return None
+        return Silence(since=memory.failing_since, days=count_days(memory.failing_days))
 
     def learn_answer(self, host: str, answered: bool, at: float) -> None:
         """A request there has ended at this time, with any answer or with none."""
-        known = self.get(host).failing_since
-        failing_since = None if answered else known if known is not None else at
-        self.change(host, last_end=at, failing_since=failing_since)
+        known = self.get(host)
+        if answered:
+            self.change(host, last_end=at, failing_since=None, failing_days=())
+        elif known.failing_since is None:
+            self.change(host, last_end=at, failing_since=at, failing_days=(at,))
+        else:  # older versions kept no days
+            days = with_look(known.failing_days or (known.failing_since,), at)
+            self.change(host, last_end=at, failing_days=days)
 
 
 def _without_files(memory: HostMemory) -> HostMemory:

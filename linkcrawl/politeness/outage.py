@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from attrs import evolve, field, frozen
 
-from linkcrawl.check.outcome import SILENT, Failure, Outcome
+from linkcrawl.check.outcome import SILENT, UNSENT, Outcome
 from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.items import Record
 
@@ -19,9 +19,6 @@ logger = logging.getLogger(__name__)
 
 #: Gates that have to fall silent, without an answer from any other, until it is taken to be us.
 SILENT_GATES = 8
-
-#: Ends that say nothing either way: nothing was sent.
-UNSENT = frozenset({Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT, Failure.LOCAL_SHORTAGE})
 #: Seconds between two probes while our network is taken to be down.
 PROBE = 30.0
 #: Seconds that a record of silence waits for a sign of life of any host, or for certainty that it is us.

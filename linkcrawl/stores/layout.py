@@ -2,9 +2,9 @@
 
 A store keeps its version. A program brings an older store up to date when it opens it, one version after the other, and
 refuses a newer one. A version brings fields of the record (`since` of the field, items.py), other words for reasons
-(RENAMED_REASONS), tables or collections (ADDED_TABLES), or several of these. Whatever a version brings, its reader also
-reads what the versions before have written: while a store is brought up to date, workers of the version before may go
-on writing to it.
+(RENAMED_REASONS), tables or collections (ADDED_TABLES), fields of host memory (ADDED_TO_HOSTS), or several of these.
+Whatever a version brings, its reader also reads what the versions before have written: while a store is brought up to
+date, workers of the version before may go on writing to it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ RENAMED_REASONS: Mapping[int, Mapping[str, str]] = {2: {"parked": "poison_link"}
 #: Version -> tables or collections that it brought. `robots`: robots.txt files, which stood in host memory before.
 ADDED_TABLES: Mapping[int, tuple[str, ...]] = {3: ("robots",)}
 
+#: Version -> fields of host memory that it brought; what a store of before doesn't have of them is empty.
+ADDED_TO_HOSTS: Mapping[int, tuple[str, ...]] = {4: ("failing_days",)}
+
 #: The version that this program writes.
-LAYOUT = max(*RENAMED_REASONS, *ADDED_TABLES, *(part.since for part in FIELDS_OF_RECORD))
+LAYOUT = max(*RENAMED_REASONS, *ADDED_TABLES, *ADDED_TO_HOSTS, *(part.since for part in FIELDS_OF_RECORD))
 
 _WORDS_OF_NOW = {old: new for words in RENAMED_REASONS.values() for old, new in words.items()}
 

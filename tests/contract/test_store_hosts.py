@@ -15,6 +15,7 @@ FULL = HostMemory(
     head_useless_since=1.5,
     last_end=2.25,
     failing_since=3.0,
+    failing_days=(3.0, 86400.5),
     pace={"delay": 8.4, "why": ["crawl-delay", None], "$inc": {"a.b": 1}},
     robots={"https": {"text": "User-agent: *\nDisallow: /\x00\u2028\U0001f600", "at": 1e9}},
 )

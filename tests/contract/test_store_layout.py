@@ -282,6 +282,7 @@ def test_an_old_store_that_may_only_be_read_is_read(tmp_path: Path) -> None:
     (tmp_path / "old.db").chmod(0o444)
     with closing(open_existing(url)) as store:
         assert told(store) == HISTORY
+        assert [memory.failing_days for memory in store.hosts()] == [()]
     with pytest.raises(StoreError, match="can't be used"):
         open_store(url)
     assert not is_up_to_date(url)

@@ -14,6 +14,7 @@ from linkcrawl.check.fields import mime_matches
 from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import Denial, Done, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import Intervals
+from linkcrawl.check.silence import Silence
 from linkcrawl.check.verdict import VERDICT_VERSION
 from linkcrawl.items import RECORD_FIELDS, Category, DueLink, Finished, LinkState, iso
 from linkcrawl.units import DAY, HOUR
@@ -26,8 +27,8 @@ def link(url: str = f"{HOST}/doc", **more: object) -> DueLink:
     return DueLink(id=7, url=url, host="a.example", **more)  # type: ignore[arg-type]
 
 
-def finish(of: DueLink, done: Done, failing_since: float | None = None, retry_at: float | None = None) -> Finished:
-    return conclude(of, done, NOW, CRAWLER, Intervals(), failing_since, retry_at=retry_at)
+def finish(of: DueLink, done: Done, silence: Silence | None = None, retry_at: float | None = None) -> Finished:
+    return conclude(of, done, NOW, CRAWLER, Intervals(), silence, retry_at=retry_at)
 
 
 def test_a_good_page_in_full() -> None:
@@ -77,7 +78,7 @@ def test_a_suspected_link_keeps_its_history() -> None:
 
 def test_a_silent_host_and_a_retry_after_reach_the_record() -> None:
     late = play(Case("", [("HEAD /doc", failed(Failure.TIMEOUT_CONNECT))], {}))
-    record = finish(link(), late, failing_since=START - 31 * DAY).record
+    record = finish(link(), late, silence=Silence(since=START - 31 * DAY, days=5)).record
     assert (record.category, record.confirmed, record.reason, record.timeout) == (
         Category.BROKEN,
         True,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.check.procedure import Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
+from linkcrawl.check.silence import Silence
 from linkcrawl.check.verdict import judge
 from linkcrawl.items import Category, LinkState
 from linkcrawl.units import DAY, HOUR
@@ -136,12 +137,18 @@ def test_one_of_the_checks_is_by_get_or_needs_none(findings: list[Finding], conf
     ],
 )
 def test_a_host_that_has_long_been_silent(reason: str, failing_days: float | None, category: Category) -> None:
-    since = None if failing_days is None else START - failing_days * DAY
-    planned = plan(LinkState(attempt=1), Category.UNDETERMINED, found(reason), START, STANDARD, since)
+    silence = None if failing_days is None else Silence(since=START - failing_days * DAY, days=5)
+    planned = plan(LinkState(attempt=1), Category.UNDETERMINED, found(reason), START, STANDARD, silence)
     assert planned.category is category
     assert planned.confirmed
     if category is Category.BROKEN:
         assert planned.next_check_at == START + STANDARD.broken
+
+
+@pytest.mark.parametrize(("days", "category"), [(1, "Undetermined"), (4, "Undetermined"), (5, "Broken")])
+def test_silence_counts_that_was_seen_on_five_days(days: int, category: str) -> None:
+    silence = Silence(since=START - 90 * DAY, days=days)
+    assert plan(LinkState(), None, found("timeout"), START, STANDARD, silence).category == category
 
 
 @pytest.mark.parametrize(("retry_at", "due"), [(None, 6 * HOUR), (HOUR, 6 * HOUR), (DAY, DAY)])

@@ -14,6 +14,7 @@ from linkcrawl.check.outcome import UNJUDGED, Failure, Outcome
 from linkcrawl.check.procedure import DENIALS, Denial, Next, Rules, answered, begin, denied
 from linkcrawl.check.recheck import UNANSWERED, Intervals
 from linkcrawl.check.rejudge import reason_again, rejudge
+from linkcrawl.check.silence import Silence
 from linkcrawl.check.verdict import VERDICT_VERSION, judge, sentence
 from linkcrawl.items import Category, DueLink, Finished, Hop, LinkState, Record
 from linkcrawl.units import DAY, HOUR
@@ -68,7 +69,7 @@ def moved(link: DueLink, finished: Finished) -> DueLink:
     st.lists(st.one_of(ANSWERS, ANSWERS, WALLS, FAILURES), min_size=12, max_size=12),
     st.one_of(st.none(), st.tuples(st.integers(0, 9), st.sampled_from(WHY_DENIED))),
     STATES,
-    st.none() | st.just(START - 40 * DAY),
+    st.none() | st.just(Silence(since=START - 40 * DAY, days=5)),
 )
 def test_the_present_table_has_nothing_to_change(
     url: str,
@@ -77,7 +78,7 @@ def test_the_present_table_has_nothing_to_change(
     outcomes: list[Outcome],
     denial: tuple[int, str | Failure] | None,
     state: LinkState,
-    failing_since: float | None,
+    silence: Silence | None,
 ) -> None:
     """Whatever came of a check, its record's facts lead to its own judgement again."""
     step, asked = begin(url, Rules(max_redirects=limit), method=method), 0
@@ -87,7 +88,7 @@ def test_the_present_table_has_nothing_to_change(
         else:
             step, asked = answered(step.check, outcomes[asked % len(outcomes)]), asked + 1
     link = evolve(LINK, url=url, state=state)
-    finished = conclude(link, step, START, "x", Intervals(), failing_since)
+    finished = conclude(link, step, START, "x", Intervals(), silence)
     again = rejudge(moved(link, finished), finished.record, Intervals(), NOW)
     assert (again.before, again.record, again.state) == (finished.record, finished.record, None)
     assert not again.is_changed

@@ -17,7 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from linkcrawl.audit.log import AuditLimit
 from linkcrawl.audit.verify import read_lines
-from linkcrawl.check.outcome import SILENT, UNJUDGED, Failure, Outcome
+from linkcrawl.check.outcome import SILENT, UNJUDGED, UNSENT, Failure, Outcome
 from linkcrawl.check.statuses import SHUT_OUT
 from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.frontier import completion as ending
@@ -27,7 +27,7 @@ from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness import outage as doubting
-from linkcrawl.politeness.outage import SILENT_GATES, UNSENT, OutageDetector, OwnNetwork, note_end
+from linkcrawl.politeness.outage import SILENT_GATES, OutageDetector, OwnNetwork, note_end
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
+from linkcrawl.check.outcome import UNSENT, Failure
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.items import Act, HostMemory, Order
@@ -17,7 +19,7 @@ from linkcrawl.politeness.pacing.state import Blocked, WaitKind
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session
+from tests.unit.frontier_kit import T0, Clock, answer, policies, read_robots_of, session, silence
 
 Open = Callable[..., Session]
 GROUP = '[[policy]]\nname = "museum"\nhosts = ["*.museum.example"]\ndelay = 2.0\ngroup = true\n'
@@ -215,6 +217,25 @@ def test_an_expensive_request_is_paid_for_by_the_next(opened: Open, clock: Clock
     assert keeper.required("a.example").seconds == 4.0
     keeper.completed(gate, "a.example", answer(took=0.01), cost=1.0)
     assert keeper.required("a.example").seconds == 1.0
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+@pytest.mark.parametrize("stale", [False, True])
+def test_what_a_server_was_not_asked_is_no_silence_of_it(opened: Open, failure: Failure, stale: bool) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    keeper.completed(gate_of(keeper, "a.example"), "a.example", evolve(silence(failure), stale=stale), cost=1.0)
+    assert (at.hosts.silence("a.example") is None) is (stale or failure in UNSENT)
+
+
+def test_what_was_not_asked_ends_no_silence(opened: Open) -> None:
+    at = opened()
+    keeper = Gatekeeper(at)
+    for failure in (Failure.TIMEOUT_CONNECT, Failure.FORBIDDEN_ADDRESS):
+        keeper.completed(gate_of(keeper, "a.example"), "a.example", silence(failure), cost=1.0)
+    assert at.hosts.silence("a.example") is not None
+    keeper.completed(gate_of(keeper, "a.example"), "a.example", answer(500), cost=1.0)
+    assert at.hosts.silence("a.example") is None
 
 
 # When it opens, and why not before.

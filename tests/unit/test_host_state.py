@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkcrawl.check.silence import ENOUGH_DAYS, Silence
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.host_state import HEAD_MEMORY, HostStateCache
 from linkcrawl.politeness.keys import MemoryKind, group_gate, kind_of, limit_key
 from linkcrawl.politeness.pacing.persistence import pace_to_row
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.robots.pace import RobotsPace
+from linkcrawl.units import DAY, HOUR
 from tests.unit.frontier_kit import T0
+
+#: A midnight (UTC).
+DAY_0 = T0 // DAY * DAY
 
 
 def test_a_useless_head_is_remembered_for_a_while_and_then_tried_again() -> None:
@@ -35,11 +43,58 @@ def test_what_was_known_already_is_not_stored_again() -> None:
     assert book.take_changed() == []
 
 
+def test_silence_counts_the_days_on_which_it_was_met() -> None:
+    book = HostStateCache()
+    assert book.silence("a") is None
+    for hours, days in (
+        (0, 1),
+        (1, 1),
+        (23, 1),
+        (24, 2),
+        (25, 2),
+        (24 * 31, 3),
+        (24 * 40, 4),
+        (24 * 50, 5),
+        (24 * 60, 5),
+    ):
+        book.learn_answer("a", False, DAY_0 + hours * HOUR)
+        assert book.silence("a") == Silence(since=DAY_0, days=days)
+    assert len(book.get("a").failing_days) == 5
+    book.learn_answer("a", True, DAY_0 + 70 * DAY)
+    assert (book.silence("a"), book.get("a").failing_days) == (None, ())
+
+
+def test_silence_of_an_older_store_has_its_first_day() -> None:
+    book = HostStateCache([HostMemory(host="a", failing_since=DAY_0)])
+    book.learn_answer("a", False, DAY_0 + 31 * DAY)
+    assert book.silence("a") == Silence(since=DAY_0, days=2)
+
+
+def test_a_clock_that_is_moved_takes_the_days_of_silence_with_it() -> None:
+    book = HostStateCache([HostMemory(host="a", failing_since=DAY_0, failing_days=(DAY_0, DAY_0 + 2 * DAY))])
+    book.take_changed()
+    book.shift(-DAY, DAY_0 + DAY)
+    (memory,) = book.take_changed()
+    assert (memory.failing_since, memory.failing_days) == (DAY_0, (DAY_0, DAY_0 + DAY))
+
+
+@given(st.lists(st.tuples(st.floats(-DAY, 20 * DAY), st.booleans()), max_size=30))
+def test_days_of_silence_are_days_since_the_last_answer(ends: list[tuple[float, bool]]) -> None:
+    book, at, silent = HostStateCache(), DAY_0, set[float]()
+    for gap, answered in ends:
+        at += gap
+        book.learn_answer("a", answered, at)
+        silent = set() if answered else {*silent, at // DAY}
+        found = book.silence("a")
+        assert (0 if found is None else found.days) == min(len(silent), ENOUGH_DAYS)
+
+
 def test_silence_counts_from_its_first_request_until_any_answer() -> None:
     book = HostStateCache()
     for at, answered, since in ((1, True, None), (2, False, 2), (3, False, 2), (4, True, None), (5, False, 5)):
         book.learn_answer("a", answered, at)
-        assert book.failing_since("a") == since
+        silence = book.silence("a")
+        assert (None if silence is None else silence.since) == since
         assert book.get("a").last_end == at
 
 

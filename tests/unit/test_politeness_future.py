@@ -31,6 +31,7 @@ def memory(ahead: float, **pace: Any) -> HostMemory:
         host=HOST,
         last_end=at,
         failing_since=at,
+        failing_days=(at,),
         head_useless_since=at,
         pace=pace_to_row(known),
         robots={f"http://{HOST}": RobotsPace(crawl_delay=2.0).to_row()},
@@ -49,6 +50,7 @@ def test_what_is_of_the_future_counts_as_now(ahead: float) -> None:
     healed, found = not_of_the_future(memory(ahead, silent_until=T0 + ahead + 599), T0)
     assert found == pytest.approx(ahead - 1)
     assert (healed.last_end, healed.failing_since, healed.head_useless_since) == (T0, T0, T0)
+    assert healed.failing_days == (T0,)
     pace = pace_from_row(healed.pace)
     assert (pace.last_end, pace.asked_at, pace.counts) == (T0, T0, {"day": (int(T0 // DAY), 5)})
     assert pace.silent_until == pytest.approx(T0 + 600)  # as long as the server had asked for

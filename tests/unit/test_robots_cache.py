@@ -16,6 +16,7 @@ from linkcrawl.politeness.robots.cache import (
     CLOSED_FOR,
     ENTRY_COST,
     GIVEN_UP_AFTER,
+    KEPT_FOR,
     MAX_TTL,
     MIN_TTL,
     Access,
@@ -136,17 +137,101 @@ def test_an_unreachable_file_is_asked_for_again_ever_more_rarely_up_to_the_time_
         (CLOSED_FOR - 1, Access.UNREACHABLE, Access.UNREACHABLE),
         (CLOSED_FOR, Access.DISALLOWED, Access.UNREACHABLE),
         (GIVEN_UP_AFTER - 1, Access.DISALLOWED, Access.UNREACHABLE),
-        (GIVEN_UP_AFTER, Access.ALLOWED, Access.ALLOWED),
+        (GIVEN_UP_AFTER, Access.DISALLOWED, Access.ALLOWED),
     ],
 )
 def test_hours_and_days_without_an_answer(failing: float, with_copy: Access, without: Access) -> None:
     late = START + HOUR + failing
-    cache = cache_of((good(), START), (bad(), START + HOUR), (bad(), late))
+    looks = [*(START + HOUR + at for at in range(0, int(failing), int(5 * DAY))), late]
+    failed = [(bad(), at) for at in looks]
+    cache = cache_of((good(), START), *failed)
     assert access(cache, "/private", late) is with_copy
     if with_copy is not Access.UNREACHABLE:
         assert cache.verdict(HOME, HOME + "/private", late).note  # that it did so is recorded
         assert access(cache, "/public", late) is Access.ALLOWED
-    assert access(cache_of((bad(), START + HOUR), (bad(), late)), "/private", late) is without
+    assert access(cache_of(*failed), "/private", late) is without
+
+
+def test_two_looks_a_month_apart_are_no_month() -> None:
+    late = START + 31 * DAY
+    with_copy = cache_of((good(), START - HOUR), (bad(), START), (bad(), late))
+    assert access(with_copy, "/private", late) is Access.DISALLOWED
+    assert access(with_copy, "/public", late) is Access.ALLOWED, "after a pause the last good copy holds at once"
+    assert access(cache_of((bad(), START), (bad(), late)), "/x", late) is Access.UNREACHABLE
+
+
+def days_of_looks(cache: RobotsCache, days: list[float]) -> RobotsCache:
+    for day in days:
+        cache.take(bad(), START + day * DAY)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ([0, 7, 14, 21, 28, 30], Access.ALLOWED),
+        ([0, 7, 14, 21, 30], Access.ALLOWED),
+        ([0, 10, 20, 30], Access.UNREACHABLE),  # four days
+        ([0, 0.01, 0.02, 0.03, 10, 20, 30], Access.UNREACHABLE),  # four days
+        ([0, 1, 2, 3, 29.9], Access.UNREACHABLE),
+        ([0, 1, 2, 3, 4, 31], Access.UNREACHABLE),  # a pause: it begins anew
+        ([0, 1, 2, 3, 4, 31, 38, 45, 52, 59], Access.UNREACHABLE),
+        ([0, 1, 2, 3, 4, 31, 38, 45, 52, 59, 61], Access.ALLOWED),
+        ([0, 7, 14, 21, 28, 30, 120], Access.ALLOWED),  # given up before the pause
+    ],
+)
+def test_thirty_days_are_looks_on_five_days_without_a_pause(days: list[float], expected: Access) -> None:
+    at = START + days[-1] * DAY
+    assert access(days_of_looks(RobotsCache("linkcrawl", HOUR), days), "/private", at) is expected
+
+
+def test_a_good_fetch_begins_the_thirty_days_anew() -> None:
+    cache = days_of_looks(RobotsCache("linkcrawl", HOUR), [0, 7, 14, 21, 28])
+    cache.take(good(), START + 29 * DAY)
+    entry = days_of_looks(cache, [30]).get(HOME)
+    assert entry is not None
+    assert (entry.failing_since, entry.failing_days) == (START + 30 * DAY, (START + 30 * DAY,))
+
+
+def test_days_of_looks_survive_a_restart() -> None:
+    cache = RobotsCache("linkcrawl", HOUR)
+    for day in (0, 7, 14, 21, 28, 30):
+        files = stored(days_of_looks(cache, [day]))
+        cache = RobotsCache("linkcrawl", HOUR)
+        cache.restore(files, START + day * DAY)
+    assert access(cache, "/x", START + 30 * DAY) is Access.ALLOWED
+
+
+@given(st.lists(st.floats(0, 40), min_size=1, max_size=12), st.booleans())
+def test_no_looks_make_a_file_that_was_good_absent(gaps: list[float], copy: bool) -> None:
+    cache = cache_of((good(), START - HOUR)) if copy else RobotsCache("linkcrawl", HOUR)
+    looks, day = [], 0.0
+    for gap in gaps:
+        day += gap
+        looks.append(day)
+    days_of_looks(cache, looks)
+    verdict = access(cache, "/private", START + day * DAY)
+    if copy:
+        assert verdict in (Access.UNREACHABLE, Access.DISALLOWED)
+    elif verdict is Access.ALLOWED:
+        assert day - looks[0] >= 30
+        assert len({(START + look * DAY) // DAY for look in looks}) >= 5
+    else:
+        assert verdict is Access.UNREACHABLE
+
+
+def test_a_clock_that_is_moved_takes_the_days_with_it() -> None:
+    cache = days_of_looks(RobotsCache("linkcrawl", HOUR), [-3, 0, 1])
+    cache.shift(-2 * DAY, START)
+    entry = cache.get(HOME)
+    assert entry is not None
+    assert entry.failing_since == START - 3 * DAY
+    assert entry.failing_days == (START - 3 * DAY, START - 2 * DAY, START - DAY)
+    again = days_of_looks(RobotsCache("linkcrawl", HOUR), [0])
+    again.shift(DAY, START)
+    moved = again.get(HOME)
+    assert moved is not None
+    assert (moved.failing_since, moved.failing_days) == (START + DAY, (START + DAY,))
 
 
 def test_a_good_answer_ends_it_all() -> None:
@@ -240,6 +325,7 @@ def test_a_file_of_a_time_to_come_counts_as_of_now() -> None:
         entry = again.get(HOME)
         assert entry is not None
         assert (entry.asked_at, entry.failing_since) == (START, START if entry.tries else None)
+        assert entry.failing_days == ((START,) if entry.tries else ())
         assert entry.expires_at <= START + HOUR
 
 
@@ -256,8 +342,8 @@ def test_what_the_store_has_does_not_replace_what_is_newer() -> None:
 def test_a_file_is_of_use_for_as_long_as_its_last_good_copy() -> None:
     (fresh,) = stored(cache_of((good(), START)))
     (failing,) = stored(cache_of((good(), START), (bad(), START + DAY), (bad(), START + 2 * DAY)))
-    assert fresh.until == START + HOUR + GIVEN_UP_AFTER
-    assert failing.until == START + 2 * DAY + GIVEN_UP_AFTER
+    assert fresh.until == START + HOUR + KEPT_FOR
+    assert failing.until == START + 2 * DAY + KEPT_FOR
 
 
 def test_what_the_store_has_not_taken_is_stored_next_time() -> None:

@@ -288,7 +288,8 @@ class Gatekeeper:
         sample = sample_of(outcome, now, cost)
         pace, events = after_answer(self.pace(gate.name), self.pacing_limits(gate.name), sample)
         self._keep(gate.name, pace)
-        self._context.hosts.learn_answer(host, outcome.status is not None, now)
+        if outcome.status is not None or outcome.is_silence:
+            self._context.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.delay(gate.name).seconds
         return Completed(wake=self.wait(gate.name, now).at, refused=sample.refused, events=events)
 

@@ -2,7 +2,8 @@
 
 An entry holds for its time to live. After that, and without an entry, the verdict is UNKNOWN: the file has to be
 fetched first (fetch.py). While a robots.txt can't be had, nothing is allowed for 12 hours, then the last good
-copy holds, and after 30 days all is allowed (RFC 9309, 2.3.1.4; the 12 hours are Google's specification's).
+copy holds; where there never was one, all is allowed after 30 days of which several saw it fail (RFC 9309, 2.3.1.4; the
+12 hours are Google's specification's).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from linkcrawl.check.outcome import Failure
+from linkcrawl.check.silence import ENOUGH_DAYS, Silence, count_days, with_look
 from linkcrawl.items import RobotsFile
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.politeness.robots.parser import Robots, read_robots
@@ -27,8 +29,15 @@ MAX_TTL = DAY
 MIN_TTL = 300.0
 #: Seconds of unreachability after which a last good copy is applied again.
 CLOSED_FOR = 12 * HOUR
-#: Seconds of unreachability after which the file counts as absent.
+#: Seconds of unreachability after which a file of which there is no good copy counts as absent, if ENOUGH_DAYS of them
+#: have seen it.
 GIVEN_UP_AFTER = 30 * DAY
+#: Seconds without a look after which these begin anew. The links of a closed host are checked every 7 days at most
+#: (Intervals.transient_longest), so twice that is no regular gap.
+PAUSE = 14 * DAY
+#: Seconds for which an old copy is kept for the case that the file can't be had: longer than the time between two
+#: monthly crawls, and than the 30 days between two checks of broken or restricted links.
+KEPT_FOR = 60 * DAY
 #: Bytes that all entries may hold together, at ENTRY_COST each besides their texts (measured, with the dictionary).
 MAX_SIZE = 64 * 1024 * 1024
 ENTRY_COST = 600
@@ -49,7 +58,8 @@ class Access(StrEnum):
 @frozen(kw_only=True)
 class RobotsVerdict:
     """What robots.txt says of a URL, and why. `failure`: with UNREACHABLE, the failure that the link would meet itself;
-    None means `robots_unreachable`. `timed_out`: a time limit ended the fetch of an unreachable file. `note`: one line for people; None for a plain rule."""
+    None means `robots_unreachable`. `timed_out`: a time limit ended the fetch of an unreachable file. `note`: one line
+    for people; None for a plain rule."""
 
     access: Access
     failure: Failure | None = None
@@ -62,7 +72,8 @@ class RobotsEntry:
     """What is known of one authority's robots.txt. Times are Unix seconds.
 
     `robots`: the last good copy, None if there never was one. `failing_since`: when the file could first not be had;
-    None after a good fetch. `tries`: failed fetches since then.
+    None after a good fetch. `tries`: failed fetches since then. `failing_days`: the first of these on each day (UTC),
+    of the first days since the last PAUSE only (check.silence).
     """
 
     robots: Robots | None
@@ -70,6 +81,7 @@ class RobotsEntry:
     expires_at: float
     note: str
     failing_since: float | None = None
+    failing_days: tuple[float, ...] = ()
     failure: Failure | None = None
     timed_out: bool = False
     tries: int = 0
@@ -82,10 +94,18 @@ class RobotsEntry:
         """The rules that hold; None where nothing is allowed."""
         if self.failing_since is None:
             return self.robots
-        failing = now - self.failing_since
-        if failing >= GIVEN_UP_AFTER:
-            return Robots()
-        return self.robots if failing >= CLOSED_FOR else None
+        if self.robots is None:
+            return Robots() if self.is_given_up else None
+        return self.robots if now - self.failing_since >= CLOSED_FOR else None
+
+    @property
+    def is_given_up(self) -> bool:
+        """True where the file counts as absent: it could not be had for long, and there is no good copy. It stays so
+        until a good fetch, also after a pause: else a host that is looked at seldom would close again and again."""
+        if self.robots is not None or not self.failing_days:
+            return False
+        silence = Silence(since=self.failing_days[0], days=count_days(self.failing_days))
+        return silence.has_lasted(self.asked_at, GIVEN_UP_AFTER, ENOUGH_DAYS)
 
     def verdict(self, url: str, now: float) -> RobotsVerdict:
         """The verdict on a URL of this authority, however old the entry is."""
@@ -100,7 +120,7 @@ class RobotsEntry:
         return RobotsVerdict(access=Access.ALLOWED if robots.allowed(url) else Access.DISALLOWED, note=note)
 
     def _exception(self, failing: float) -> str:
-        held = "taken to be absent" if failing >= GIVEN_UP_AFTER else "last good copy applied"
+        held = "taken to be absent" if self.robots is None else "last good copy applied"
         return f"robots.txt unreachable for {failing / HOUR:.0f} hours, {held} ({self.note})"
 
     def to_row(self) -> dict[str, Any]:
@@ -111,6 +131,7 @@ class RobotsEntry:
             "expires_at": self.expires_at,
             "note": self.note,
             "failing_since": self.failing_since,
+            "failing_days": list(self.failing_days),
             "failure": self.failure,
             "timed_out": self.timed_out,
             "tries": self.tries,
@@ -126,6 +147,7 @@ def entry_from_row(row: Mapping[str, Any]) -> RobotsEntry:
         expires_at=row["expires_at"],
         note=row["note"],
         failing_since=row["failing_since"],
+        failing_days=tuple(row.get("failing_days", ())),
         failure=None if failure is None else Failure(failure),
         timed_out=row.get("timed_out", False),
         tries=row["tries"],
@@ -192,8 +214,13 @@ class RobotsCache:
         """The clock has been moved by `seconds`: what was read since `since`, on the clock of before, moves with it."""
         for authority, entry in self._entries.items():
             if entry.asked_at >= since:
+                failing_since = entry.failing_since
                 self._entries[authority] = evolve(
-                    entry, asked_at=entry.asked_at + seconds, expires_at=entry.expires_at + seconds
+                    entry,
+                    asked_at=entry.asked_at + seconds,
+                    expires_at=entry.expires_at + seconds,
+                    failing_since=None if failing_since is None else _moved(failing_since, seconds, since),
+                    failing_days=tuple(_moved(at, seconds, since) for at in entry.failing_days),
                 )
 
     def take_changed(self) -> list[RobotsFile]:
@@ -222,7 +249,7 @@ class RobotsCache:
     def _file(self, authority: str, entry: RobotsEntry) -> RobotsFile:
         useful_from = entry.expires_at if entry.failing_since is None else entry.failing_since
         row = {"token": self._token, **entry.to_row()}
-        return RobotsFile(authority=authority, until=max(useful_from, entry.asked_at) + GIVEN_UP_AFTER, entry=row)
+        return RobotsFile(authority=authority, until=max(useful_from, entry.asked_at) + KEPT_FOR, entry=row)
 
     def _lifetime(self, max_age: float | None) -> float:
         return self._ttl if max_age is None else min(self._ttl, max(max_age, MIN_TTL))
@@ -236,6 +263,7 @@ class RobotsCache:
             expires_at=now + min(MIN_TTL * 2 ** min(before.tries, 10), self._ttl),
             note=fetched.note[:MAX_NOTE],
             failing_since=now if before.failing_since is None else before.failing_since,
+            failing_days=_days_after(before, now),
             failure=fetched.failure,
             timed_out=fetched.timed_out,
             tries=before.tries + 1,
@@ -260,7 +288,23 @@ def _not_of_the_future(entry: RobotsEntry, now: float) -> RobotsEntry:
         asked_at=min(entry.asked_at, now),
         expires_at=min(entry.expires_at - ahead, now + MAX_TTL),
         failing_since=None if entry.failing_since is None else min(entry.failing_since, now),
+        failing_days=tuple(min(at, now) for at in entry.failing_days),
     )
+
+
+def _days_after(before: RobotsEntry, now: float) -> tuple[float, ...]:
+    """`failing_days` after one more fetch that failed."""
+    if before.failing_since is None:
+        return (now,)
+    if before.is_given_up:
+        return before.failing_days
+    if now - before.asked_at >= PAUSE:
+        return (now,)
+    return with_look(before.failing_days or (before.failing_since,), now)  # older versions kept no days
+
+
+def _moved(at: float, seconds: float, since: float) -> float:
+    return at + seconds if at >= since else at
 
 
 def _cost(authority: str, entry: RobotsEntry) -> int:

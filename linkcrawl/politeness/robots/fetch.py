@@ -63,8 +63,9 @@ class Fetched:
     """The result of a fetch. It holds for the first authority only, wherever redirects led.
 
     `body`: empty unless the file was found. `failure`: one that the authority's links would meet too (LINKS_OWN).
-    `timed_out`: a time limit ended it. `absent`: the server says that there is no such file. `note`: one line that gives the cause, for logs, `explain` and
-    records. `max_age`: seconds that Cache-Control lets the file live; None without one.
+    `timed_out`: a time limit ended it. `absent`: the server says that there is no such file. `note`: one line that
+    gives the cause, for logs, `explain` and records. `max_age`: seconds that Cache-Control lets the file live; None
+    without one.
     """
 
     authority: str

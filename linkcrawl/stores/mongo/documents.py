@@ -230,6 +230,7 @@ def host_document(memory: HostMemory) -> Document:
         "head_useless_since": _optional_date(memory.head_useless_since),
         "last_end": _optional_date(memory.last_end),
         "failing_since": _optional_date(memory.failing_since),
+        "failing_days": [date(at) for at in memory.failing_days],
         "pace": to_json(dict(memory.pace)),
         "robots": to_json(dict(memory.robots)),
     }
@@ -242,6 +243,7 @@ def host_memory(document: Mapping[str, Any]) -> HostMemory:
         head_useless_since=_optional_moment(document["head_useless_since"]),
         last_end=_optional_moment(document["last_end"]),
         failing_since=_optional_moment(document["failing_since"]),
+        failing_days=tuple(map(moment_of, document.get("failing_days", ()))),
         pace=from_json(document["pace"]),
         robots=from_json(document["robots"]),
     )

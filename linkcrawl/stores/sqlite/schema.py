@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
-from linkcrawl.stores.layout import ADDED_TABLES, LAYOUT, added_fields, renamed_reasons
+from linkcrawl.stores.layout import ADDED_TABLES, ADDED_TO_HOSTS, LAYOUT, added_fields, renamed_reasons
 from linkcrawl.units import HOUR
 
 #: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
@@ -148,11 +148,19 @@ CREATE TABLE robots (
 }
 
 
+#: The columns of host memory that came later. `failing_days` is JSON.
+_LATER_OF_HOSTS = {"failing_days": "TEXT NOT NULL DEFAULT '[]'"}
+
+
 def _script(version: int) -> str:
     """What brings a store from the version before to this one. A version that was released stays as it is."""
     if version == 1:
         return _FIRST
     lines = [f"ALTER TABLE records ADD COLUMN {_column(part)};" for part in added_fields(version)]
+    lines += [
+        f"ALTER TABLE host_memory ADD COLUMN {name} {_LATER_OF_HOSTS[name]};"
+        for name in ADDED_TO_HOSTS.get(version, ())
+    ]
     lines += [
         f"UPDATE records SET reason = {_literal(new)} WHERE reason = {_literal(old)};"
         for old, new in renamed_reasons(version).items()

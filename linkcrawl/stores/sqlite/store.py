@@ -38,9 +38,11 @@ SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_i
 WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at OR last_checked_at = :before)
 """
 _REMEMBER = """
-INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, pace, robots) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO host_memory (host, head_useless_since, last_end, failing_since, failing_days, pace, robots)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (host) DO UPDATE SET head_useless_since = excluded.head_useless_since, last_end = excluded.last_end,
-    failing_since = excluded.failing_since, pace = excluded.pace, robots = excluded.robots
+    failing_since = excluded.failing_since, failing_days = excluded.failing_days, pace = excluded.pace,
+    robots = excluded.robots
 """
 
 
@@ -160,6 +162,7 @@ class SqliteStore:
                         memory.head_useless_since,
                         memory.last_end,
                         memory.failing_since,
+                        to_json(memory.failing_days),
                         to_json(dict(memory.pace)),
                         to_json(dict(memory.robots)),
                     )
@@ -266,11 +269,14 @@ class SqliteStore:
         given = () if names is None else (json.dumps([text(name) for name in names]),)
         with faults(self._path), self._snapshot() as db:
             for row in db.execute(f"SELECT * FROM host_memory {chosen}ORDER BY host", given):
+                # an older store that may only be read has no days
+                days = from_json(row["failing_days"]) if "failing_days" in row.keys() else ()  # noqa: SIM118
                 yield HostMemory(
                     host=row["host"],
                     head_useless_since=row["head_useless_since"],
                     last_end=row["last_end"],
                     failing_since=row["failing_since"],
+                    failing_days=tuple(days),
                     pace=from_json(row["pace"]),
                     robots=from_json(row["robots"]),
                 )
