@@ -39,4 +39,4 @@ def _clock(config: Config) -> Clock:
         raise ConfigError(
             f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"
         ) from fault
-    return Clock(wall=redis_clock(config.frontier))
+    return redis_clock(config.frontier)

@@ -2,7 +2,8 @@
 
 Delays need a clock that nobody sets: a correction by NTP must not shorten one. Hours, days and due times need the time
 that people read. So the line starts at the machine's time and goes on by a clock that counts suspensions too; where the
-machine's clock has been set since, the line follows once that has proved to last.
+machine's clock has been set since, the line follows once that has proved to last. The workers of a cluster go by the
+clock of a server instead, and follow it at once.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 @frozen(kw_only=True)
 class Jump:
-    """The machine's clock has been set by `seconds` (forward: positive). `adopted`: `now` has just moved by as much;
-    else it has not moved yet, and may never do."""
+    """A clock has been set by `seconds` (forward: positive). `adopted`: `now` has just moved by as much; else it has
+    not moved yet, and may never do. `clock`: whose it is, for people."""
 
     seconds: float
     adopted: bool
+    clock: str = "The machine's clock"
 
 
 class Clock:
@@ -57,6 +59,25 @@ class Clock:
         return self.steady() + self._offset
 
     __call__ = now
+
+    @classmethod
+    def of_server(cls, reading: float, steady: Callable[[], float] = boot_time) -> Clock:
+        """A clock that goes by a server's, which has just been read (Unix seconds): `follow` gets further readings, and
+        this machine's own clock doesn't matter."""
+        clock = cls(wall=lambda: reading, steady=steady)
+        clock.wall = clock.now
+        return clock
+
+    def follow(self, reading: float, *, at: float, error: float) -> Jump | None:
+        """Take in a reading of the server's clock, made at `at` by the steady clock, give or take `error` seconds.
+        Where the server's clock has been set, `now` moves at once: what workers share is timed by it. Whoever calls has
+        to move all moments in memory with it."""
+        skew = reading - (at + self._offset)
+        if abs(skew) - error < TOLERANCE:
+            return None
+        self._offset += skew
+        self.moved += skew
+        return Jump(seconds=skew, adopted=True, clock="The cluster's clock")
 
     def check_jump(self) -> Jump | None:
         """Compare the two clocks; whoever calls has to move all moments in memory with an adopted jump."""

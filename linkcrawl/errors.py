@@ -10,6 +10,7 @@ What a check observes is never an exception but data (`check.outcome.Outcome`). 
     ├── StoreError              a store can't be used as configured
     │   ├── StoreBusy           another crawl holds the store
     │   └── StoreLost           the store worked and doesn't any more
+    │       └── ClaimLost       another crawl holds the store by now
     └── ClusterError            what a worker shares with others is not as it was
         ├── SessionLost         the worker's session in Redis is over
         ├── LeaseLost           a lease ended before a record was stored
@@ -52,6 +53,10 @@ class StoreBusy(StoreError):
 
 class StoreLost(StoreError):
     """The store worked and doesn't any more (disk full, server gone). The call may be tried again."""
+
+
+class ClaimLost(StoreLost):
+    """Another crawl has taken the store meanwhile: this one ends at once, for trying again is of no use."""
 
 
 class ClusterError(LinkcrawlError):

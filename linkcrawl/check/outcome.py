@@ -31,6 +31,7 @@ class Failure(StrEnum):
     FORBIDDEN_ADDRESS = "forbidden_address"  # private, loopback, … : not connected
     FORBIDDEN_PORT = "forbidden_port"  # WHATWG bad port: not connected
     LOCAL_SHORTAGE = "local_shortage"  # this machine lacked a descriptor, port or memory: asked again, never judged
+    WITHHELD = "withheld"  # leases or claim were over when it should have left: not sent, asked again
 
     @property
     def is_timeout(self) -> bool:
@@ -42,7 +43,7 @@ class Failure(StrEnum):
 
 
 #: Failures of our own: such a request is sent again, and its check goes on as if it hadn't been.
-UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE})
+UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE, Failure.WITHHELD})
 
 #: Failures of requests that never left.
 UNSENT = UNJUDGED | {Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT}

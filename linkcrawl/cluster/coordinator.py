@@ -22,6 +22,7 @@ import redis
 from attrs import frozen
 from redis.asyncio import Redis
 
+from linkcrawl.clock import boot_time
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import SharedLimit, redis_windows
 from linkcrawl.redis_client import connect_async
@@ -38,16 +39,33 @@ MAX_WAIT = 2 * DAY
 
 
 @frozen(kw_only=True)
+class TimeReading:
+    """A reading of Redis' clock. `now`: Unix seconds; `at`: when it was made, by our steady clock (clock.boot_time),
+    give or take `error` seconds."""
+
+    now: float
+    at: float
+    error: float
+
+    @classmethod
+    def of(cls, milliseconds: int, sent: float) -> TimeReading:
+        """The reading in an answer that has just come to what was sent at `sent` (clock.boot_time)."""
+        came = boot_time()
+        return cls(now=milliseconds / 1000, at=(sent + came) / 2, error=(came - sent) / 2)
+
+
+@frozen(kw_only=True)
 class HeartbeatReply:
     """How the cluster is. `others`: workers alive besides us; `busy` of them have something to do; `load`: gates with
     work that they lease. `agreed`: all have the same policies. `notifications`: gates of ours that others have
-    something for."""
+    something for. `time`: Redis' clock."""
 
     others: int
     busy: int
     load: int
     agreed: bool
     notifications: tuple[str, ...]
+    time: TimeReading
 
 
 @frozen(kw_only=True)
@@ -98,7 +116,7 @@ class Coordinator:
         self._shas = {name: hashlib.sha1(text.encode()).hexdigest() for name, text in self._sources.items()}
         self.session = ""
         self.generation = ""
-        #: Seconds of the monotonic clock until which the leases are ours.
+        #: Seconds since the machine's start (clock.boot_time) until which the leases are ours.
         self.deadline = float("-inf")
         #: Seconds spent waiting for Redis, and scripts run; for metrics.
         self.seconds, self.calls = 0.0, 0
@@ -108,11 +126,12 @@ class Coordinator:
         """A client of the Redis at a redis:// URL; nothing is asked yet."""
         return cls(connect_async(url, "LINKCRAWL_FRONTIER"), lease)
 
-    async def join(self, about: Mapping[str, Any], policies: str) -> None:
-        """Begin a session. `about`: what people are shown of this worker. Raises redis.RedisError."""
+    async def join(self, about: Mapping[str, Any], policies: str) -> TimeReading:
+        """Begin a session. `about`: what people are shown of this worker. Returns Redis' time. Raises
+        redis.RedisError."""
         self.session, self.deadline = uuid4().hex, float("-inf")
         while True:
-            sent = time.monotonic()
+            sent = boot_time()
             try:
                 self.generation = str(await self._client.get(f"{PREFIX}generation") or "")
                 if not self.generation:  # nobody was here before; who comes at the same time does the same
@@ -120,15 +139,15 @@ class Coordinator:
                     await self._client.set(f"{PREFIX}generation", 1, nx=True)
                     continue
                 joined = {"lease": _ms(self._lease), "about": json.dumps(about), "policies": policies}
-                await self._run("join", joined)
+                reply = await self._run("join", joined)
             except SessionLost:
                 continue
             self.deadline = sent + self._lease - MARGIN
-            return
+            return TimeReading.of(reply["now"], sent)
 
     async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
         """Renew the session. `load`: how many gates with work it leases."""
-        sent = time.monotonic()
+        sent = boot_time()
         given = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
         reply = await self._run("heartbeat", given)
         self.deadline = sent + self._lease - MARGIN
@@ -138,7 +157,13 @@ class Coordinator:
             load=reply["load"],
             agreed=reply["agreed"],
             notifications=tuple(reply["notifications"]),
+            time=TimeReading.of(reply["now"], sent),
         )
+
+    async def begin_generation(self) -> None:
+        """Make all leases void, those of other workers too. Of workers that do so at the same time the first begins it;
+        the others lose their session by that."""
+        await self._run("new_generation", {"lease": _ms(self._lease)})
 
     async def leave(self) -> None:
         """End the session; its gates were given back before."""
@@ -153,12 +178,17 @@ class Coordinator:
         """The gates of hosts (host key, registered domain, address or ""), recorded now where they are new."""
         return dict(await self._run("place", {"hosts": hosts, "few": few}))
 
-    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
-        """Lease gates; with each, when its due links were counted (Unix seconds), and how many. `wanted`: have another
-        worker that leases it give it back."""
+    async def take(
+        self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False
+    ) -> list[LeaseResult]:
+        """Lease gates; with each, when its due links were counted (Unix seconds), and how many. `now`: Redis' time as
+        this worker has it; where Redis' clock has just been set forward, no wait gets shorter by that. `wanted`: have
+        another worker that leases it give it back."""
         # before the first refresh nothing has been seen: minus infinity is no number of milliseconds
         asked = [(gate, _ms(max(seen_at, 0.0)), due) for gate, seen_at, due in gates]
-        return [_taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted}) if row]
+        return [
+            _taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted, "now": _ms(now)}) if row
+        ]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:
         """Give gates back."""
@@ -269,6 +299,7 @@ _SCRIPTS = (
     "settle_permit",
     "in_flight",
     "leave",
+    "new_generation",
 )
 
 

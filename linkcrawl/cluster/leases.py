@@ -177,7 +177,7 @@ class Leases:
     async def _ask(self, gates: list[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
         """Ask Redis for gates. One that is ours and isn't open here is given back: an answer of Redis was lost."""
         try:
-            results = await self._coordinator.take(gates, wanted=wanted)
+            results = await self._coordinator.take(gates, self._session.now(), wanted=wanted)
         except (redis.RedisError, OSError):
             self._give_back(name for name, _, _ in gates)
             raise

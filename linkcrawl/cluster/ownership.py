@@ -9,6 +9,7 @@ from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.check.procedure import Denial
+from linkcrawl.clock import boot_time
 from linkcrawl.cluster.coordinator import Coordinator
 from linkcrawl.cluster.worker import DEATHS, ClusterWorker
 from linkcrawl.errors import LeaseLost
@@ -103,7 +104,7 @@ class ClusterOwnership:
         return is_ours
 
     def ensure_leased(self) -> None:
-        if time.monotonic() >= self._coordinator.deadline:
+        if boot_time() >= self._coordinator.deadline:
             raise LeaseLost("the leases were over before the store was reached")
 
     def forget(self, link_id: int | str) -> bool:

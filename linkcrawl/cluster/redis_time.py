@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 
 import redis
 
-from linkcrawl.clock import boot_time
+from linkcrawl.clock import Clock, boot_time
 from linkcrawl.errors import ConfigError
 from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
 from linkcrawl.urls.servers import shown
@@ -17,9 +16,9 @@ from linkcrawl.urls.servers import shown
 READINGS, GOOD_READING = 50, 0.002
 
 
-def redis_clock(url: str) -> Callable[[], float]:
-    """A clock in Unix seconds that never jumps: Redis' reading of now, carried on by our steady clock. Raises
-    ConfigError, one line, where there is no Redis at the URL."""
+def redis_clock(url: str) -> Clock:
+    """Redis' clock, carried on by our steady one between readings. Raises ConfigError, one line, where there is no
+    Redis at the URL."""
     try:
         with closing(connect(url, "LINKCRAWL_FRONTIER")) as client:
             offset = _offset(client)
@@ -28,7 +27,7 @@ def redis_clock(url: str) -> Callable[[], float]:
             f"LINKCRAWL_FRONTIER: {shown(url)} can't be used: {fault_text(fault, url)}; the URL of a running Redis, "
             "redis://HOST:PORT/DB, would work"
         ) from None
-    return lambda: boot_time() + offset
+    return Clock.of_server(boot_time() + offset)
 
 
 def _offset(client: redis.Redis) -> float:

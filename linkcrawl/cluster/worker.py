@@ -12,7 +12,6 @@ import asyncio
 import logging
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -22,7 +21,8 @@ import redis
 from attrs import evolve
 from scrapy.http import Request
 
-from linkcrawl.cluster.coordinator import Coordinator, HeartbeatReply
+from linkcrawl.clock import boot_time
+from linkcrawl.cluster.coordinator import Coordinator, HeartbeatReply, TimeReading
 from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.leases import Leases
 from linkcrawl.cluster.policy_version import PolicyVersion
@@ -60,6 +60,7 @@ class ClusterWorker:
         self._policy_version = PolicyVersion(frontier.session)
         self.heartbeat: HeartbeatReply | None = None
         self._joined = False
+        self._is_time_void = False  # what Redis has of waits is timed by a clock that has been set since
         self._away_since: float | None = None
         self._warned_at = self._tickets_at = float("-inf")
         self._nothing_left = self._has_looked = False
@@ -76,7 +77,7 @@ class ClusterWorker:
         """True while our leases are ours. Where the session is over, it is dropped here."""
         if not self._joined:
             return False
-        if time.monotonic() < self._coordinator.deadline:
+        if boot_time() < self._coordinator.deadline:
             return True
         self.drop_session("Redis was not heard of in time")
         return False
@@ -126,7 +127,6 @@ class ClusterWorker:
     def handed_out(self, gate: str, request: Request) -> None:
         """A request goes out: should it be our last, the next holder of the gate knows over which link."""
         context = context_of(request)
-        context.may_send = self.has_session
         if context.link is not None:
             self._in_flight.add(gate, context.link.id)
 
@@ -162,7 +162,7 @@ class ClusterWorker:
         """Forget everything that was held, and cut off what is in flight. `why`: for the log."""
         frontier = self._frontier
         self._joined, self.heartbeat = False, None
-        self.lost_at = self._session.now() + min(0.0, self._coordinator.deadline - time.monotonic())
+        self.lost_at = self._session.now() + min(0.0, self._coordinator.deadline - boot_time())
         self._session.lease_epoch += 1
         self.losses += 1
         logger.error("The leases of this worker are over (%s): what it held is left to others", why)
@@ -215,15 +215,33 @@ class ClusterWorker:
         policies = self._policy_version.publish(is_regrouping=self.table.is_regrouping)
         if not self._joined:
             about = {"host": socket.gethostname(), "pid": os.getpid(), "since": self._session.now()}
-            await self._coordinator.join(about, policies)
+            before = self._coordinator.generation
+            time = await self._coordinator.join(about, policies)
             self._joined = True
+            if self._coordinator.generation != before:  # it began anew since, and has nothing from before
+                self._is_time_void = False
+            await self._compare(time, begins_anew=before in ("", self._coordinator.generation))
         reply = await self._coordinator.heartbeat(busy=self._is_busy(), load=self.leases.load, policies=policies)
+        await self._compare(reply.time)
         self.heartbeat = self._policy_version.observe(reply)
         if self._away_since is not None:
             if self._warned_at >= self._away_since:
                 logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
             self._away_since = None
         self.leases.notify(self.heartbeat.notifications)
+
+    async def _compare(self, time: TimeReading, *, begins_anew: bool = True) -> None:
+        """Follow Redis' clock. Raise SessionLost where it has been set, and leases and waits in Redis are timed by the
+        old one; unless another worker has begun a generation since (not `begins_anew`)."""
+        jump = self._session.clock.follow(time.now, at=time.at, error=time.error)
+        if jump is not None:
+            self._frontier.clock_follower.follow(jump)
+            self._is_time_void = begins_anew
+        if self._is_time_void:
+            with suppress(redis.RedisError, OSError):  # after the next join, then
+                await self._coordinator.begin_generation()
+                self._is_time_void = False
+            raise SessionLost("Redis' clock has been set")
 
     async def _round(self) -> None:
         if not self._joined or self.heartbeat is None:

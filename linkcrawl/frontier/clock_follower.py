@@ -1,4 +1,4 @@
-"""What follows when the machine's clock has been set while a crawl runs: no delay may come out shorter for it."""
+"""What follows when a clock has been set while a crawl runs: no delay may come out shorter for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClockFollower:
         self._began_at = session.started_at  # moves with the clock
 
     def follow(self, jump: Jump) -> None:
-        """The machine's clock has been set. Whatever the truth is, every host waits one full delay; where the crawl's
+        """A clock has been set. Whatever the truth is, every host waits one full delay; where the crawl's
         own time has moved, all that is remembered of it moves along."""
         if jump.adopted:
             self._move_times(jump.seconds)
@@ -47,7 +47,8 @@ class ClockFollower:
             if gate.state is not GateState.IN_FLIGHT:
                 self._bench.retime(gate, max(gate.wake, now + gate.delay))
         logger.warning(
-            "The machine's clock has been set by %+.0f s%s. Every host waits one full delay",
+            "%s has been set by %+.0f s%s. Every host waits one full delay",
+            jump.clock,
             jump.seconds,
             ", and this crawl's time with it" if jump.adopted else "; hours are kept by both readings until it is sure",
         )

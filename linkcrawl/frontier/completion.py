@@ -12,7 +12,7 @@ from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.audit.log import AuditEntry, AuditLimit, Quotas
-from linkcrawl.check.outcome import UNSENT, Failure
+from linkcrawl.check.outcome import UNJUDGED, UNSENT, Failure
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
@@ -94,7 +94,7 @@ class CompletionHandler:
             context.outcome = outcome
         if self._outage.note(gate.name, self._has_answered_well(gate.name), outcome):
             self._engine.wake()
-        if self._outage.down_since is not None or outcome.failure is Failure.LOCAL_SHORTAGE:
+        if self._outage.down_since is not None or outcome.failure in UNJUDGED:
             return self._unlearned(gate)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))
         if ended.refused and context.link is not None:

@@ -16,7 +16,7 @@ from typing import Any
 from scrapy.http import Request
 from twisted.python.failure import Failure
 
-from linkcrawl.check.outcome import Failure as NetworkFailure
+from linkcrawl.check.outcome import UNJUDGED
 from linkcrawl.frontier.ports import Engine, anew
 from linkcrawl.frontier.tasks import start_task
 from linkcrawl.network.handler import RequestFailed
@@ -31,7 +31,7 @@ class Dispatcher:
     """Runs a task for each request and each record. The engine is told of all of them: it must not take a crawl for
     idle while something is under way, and waits at its end for what is in flight.
 
-    `enqueue` takes the requests that callbacks give, and those that could not be sent for want of local resources;
+    `enqueue` takes the requests that callbacks give, and those that could not be sent for a reason of ours;
     whatever else callbacks give goes to the item pipelines. `ended` is
     called with every request that has ended, in whatever way, before its callback or errback.
     """
@@ -98,7 +98,7 @@ class Dispatcher:
             finally:
                 self._ended(request)
         except Exception as error:
-            if isinstance(error, RequestFailed) and error.failure is NetworkFailure.LOCAL_SHORTAGE:
+            if isinstance(error, RequestFailed) and error.failure in UNJUDGED:
                 return (anew(request),)
             failure = Failure()  # type: ignore[no-untyped-call]
             failure.request = request  # type: ignore[attr-defined]  # as Scrapy does

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
-from linkcrawl.errors import PolicyError, StoreLost
+from linkcrawl.errors import ClaimLost, PolicyError, StoreLost
 from linkcrawl.frontier.clock_follower import ClockFollower
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.eta import recheck_cycles
@@ -39,7 +40,8 @@ REFRESH, REFRESH_COST = 2.0, 50.0
 
 
 class MaintenanceLoop:
-    """Runs from `start` until `close`. The records pipeline logs a store that is lost for a while."""
+    """Runs from `start` until `close`. The records pipeline logs a store that is lost for a while. `give_up` is called
+    when another crawl has taken the store."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class MaintenanceLoop:
         host_states: HostStateSaver,
         clock_follower: ClockFollower,
         engine: Engine,
+        give_up: Callable[[StoreLost], None],
     ):
         self._session = session
         self._bench = bench
@@ -63,6 +66,7 @@ class MaintenanceLoop:
         self._host_states = host_states
         self._clock_follower = clock_follower
         self._engine = engine
+        self._give_up = give_up
         self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
@@ -160,6 +164,9 @@ class MaintenanceLoop:
                     if self._session.now() - (self._pruned_at or self._session.started_at) > PRUNE:
                         await self.prune()
                     await self._look_for_links()
+            except ClaimLost as fault:
+                self._give_up(fault)
+                return
             except StoreLost as fault:  # the records pipeline logs it
                 logger.debug("The store can't be asked: %s", fault)
             except Exception:

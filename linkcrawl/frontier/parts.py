@@ -140,6 +140,7 @@ def build_frontier(
         host_states=host_states,
         clock_follower=clock_follower,
         engine=engine,
+        give_up=store_loss.give_up,
     )
     return Frontier(
         session=session,

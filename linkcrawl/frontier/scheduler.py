@@ -125,7 +125,7 @@ class Scheduler(BaseScheduler):
         if not self._ownership.may_send():
             return None  # the ownership wakes the engine when it may
         now = self._session.now()
-        if self._session.store_lost or not self._outage.may_send():
+        if self._session.store_lost or not self._session.store.may_send or not self._outage.may_send():
             self._arm(now, least=STILL_DOWN)
             return None
         for _ in range(BURST):
@@ -229,6 +229,9 @@ class Scheduler(BaseScheduler):
 
     # Inside.
 
+    def _may_send(self) -> bool:
+        return self._ownership.may_send() and self._session.store.may_send
+
     def _not_yet(self, gate: Gate[Task], task: Task, opens: float) -> None:
         """It is not this host's time after all. The task waits at its gate where that is its host's own; else the gate
         goes on with its other hosts: a link is met again later, a hop waits aside."""
@@ -251,6 +254,7 @@ class Scheduler(BaseScheduler):
         context.quotas = self._keeper.pacing_limits(gate.name).quotas
         context.handed_out_at, context.cleared = now, True
         self._keeper.handed_out(gate.name)
+        context.may_send = self._may_send
         self._ownership.handed_out(gate.name, request)
         request.meta["download_slot"] = gate.name
         dict.update(request.headers, self._identity)  # in their normal form already

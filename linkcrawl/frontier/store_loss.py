@@ -1,10 +1,10 @@
-"""What happens when the store does not come back in LINKCRAWL_PATIENCE: the crawl ends."""
+"""What happens when the store does not come back in LINKCRAWL_PATIENCE, or is another crawl's: the crawl ends."""
 
 from __future__ import annotations
 
 import logging
 
-from linkcrawl.errors import StoreLost
+from linkcrawl.errors import ClaimLost, StoreLost
 from linkcrawl.frontier.ports import Engine
 
 logger = logging.getLogger(__name__)
@@ -21,5 +21,6 @@ class StoreLoss:
         """End the crawl with `store_lost`. Called again, it does nothing."""
         if not self.is_final:
             self.is_final = True
-            logger.error("The store did not come back in LINKCRAWL_PATIENCE, the crawl ends: %s", fault)
+            why = "another crawl has taken it" if isinstance(fault, ClaimLost) else "not back in LINKCRAWL_PATIENCE"
+            logger.error("The store is lost (%s), the crawl ends: %s", why, fault)
             self._engine.close("store_lost")

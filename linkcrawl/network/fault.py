@@ -53,6 +53,7 @@ _SENTENCES = {
     Failure.FORBIDDEN_ADDRESS: "forbidden address of {host}",
     Failure.FORBIDDEN_PORT: "forbidden port {server}",
     Failure.LOCAL_SHORTAGE: "this machine has no resources left to ask {server}",
+    Failure.WITHHELD: "{server} was not asked: this crawl may not send just now",
 }
 
 

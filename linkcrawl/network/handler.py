@@ -186,7 +186,7 @@ class CheckDownloadHandler:
                 if not context.may_send():
                     connection.abort()
                     context.unsent = True  # a connection was opened and closed again; no request was made
-                    return Fault(failure=Failure.PROTOCOL, detail="not sent: the lease was lost")
+                    return Fault(failure=Failure.WITHHELD)
                 result = await connection.ask(payload, reader)
         except TimeoutError:
             return reader.cut_short() or Fault(failure=trace.phase)

@@ -199,7 +199,8 @@ class Proxy:
 
 
 class Store(Protocol):
-    """The contract. Every method may raise StoreLost; `open_store` and `claim` may raise StoreError."""
+    """The contract. Every method may raise StoreLost, and ClaimLost in a crawl whose claim another has taken;
+    `open_store` and `claim` may raise StoreError."""
 
     def close(self) -> None:
         """Flush, give up the claim and disconnect. A clean end must be marked before (`mark_clean`)."""
@@ -216,7 +217,12 @@ class Store(Protocol):
         `mark_clean` followed, the next crawl reads False."""
 
     def mark_clean(self) -> None:
-        """Record that no request was in flight when this crawl ended."""
+        """Record that no request was in flight when this crawl ended. Raises ClaimLost."""
+
+    @property
+    def may_send(self) -> bool:
+        """False where another crawl may have taken the claim by now: no request is sent, until it is renewed or the
+        next call raises ClaimLost. Asks no server; any thread may ask."""
 
     def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
         """Store links and resource proxies. Known ones stay as they are, except that a link keeps its largest priority

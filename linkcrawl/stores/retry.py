@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar
 
 from linkcrawl.clock import Clock
-from linkcrawl.errors import StoreLost
+from linkcrawl.errors import ClaimLost, StoreLost
 from linkcrawl.stores.worker import StoreWorker
 
 logger = logging.getLogger(__name__)
@@ -74,11 +74,14 @@ async def retry_while_store_lost(
     session: StoreSession, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Run a call of the store in its thread, again and again while the store is lost. Every call of the contract may
-    be repeated. Raises StoreLost when the store has not come back within LINKCRAWL_PATIENCE."""
+    be repeated. Raises StoreLost when the store has not come back within LINKCRAWL_PATIENCE, and ClaimLost at once."""
     outage = None
     while True:
         try:
             result = await session.worker.call(function, *args, **kwargs)
+        except ClaimLost:
+            session.store_lost = True
+            raise
         except StoreLost as fault:
             now = session.clock.steady()
             if outage is None:
@@ -109,7 +112,10 @@ class BlockingRetry:
         self._outage = None
 
     def wait(self, fault: StoreLost) -> None:
-        """Return when it is time for the next try. Raises `fault` once the store was away for longer than patience."""
+        """Return when it is time for the next try. Raises `fault` once the store was away for longer than patience; at
+        once where another crawl has taken it."""
+        if isinstance(fault, ClaimLost):
+            raise fault
         now = time.monotonic()
         if self._outage is None:
             self._outage = Outage(now, self._patience)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis as sync_redis
 
+from linkcrawl.clock import boot_time
 from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
@@ -47,7 +48,7 @@ def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: 
 
 
 async def standings(ledger: Coordinator, *gates: str, looked: float = 0.0, **how: Any) -> list[str]:
-    return [taken.standing for taken in await ledger.take([(gate, looked, 1) for gate in gates], **how)]
+    return [taken.standing for taken in await ledger.take([(gate, looked, 1) for gate in gates], time.time(), **how)]
 
 
 def test_a_gate_has_one_holder(url: str) -> None:
@@ -61,10 +62,10 @@ def test_a_gate_has_one_holder(url: str) -> None:
 
 def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        (first,) = await one.take([("a", 0.0, 1)])
+        (first,) = await one.take([("a", 0.0, 1)], time.time())
         assert first.wait is None  # nobody knows what was before
         await one.give([LeaseRelease(gate="a", wait=50.0, done=False)])
-        (second,) = await other.take([("a", 0.0, 1)])
+        (second,) = await other.take([("a", 0.0, 1)], time.time())
         assert second.standing == "taken"
         assert second.wait is not None
         assert 20.0 < second.wait <= 50.0
@@ -74,14 +75,14 @@ def test_what_is_given_back_tells_when_it_may_send(url: str) -> None:
 
 def test_a_lease_that_ran_out_is_taken_over_with_nothing_known(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         await one.report_in_flight({"a": "link"})
         for _ in range(4):
             await asyncio.sleep(SHORT / 3)
             await other.heartbeat(busy=True, load=0, policies="p")
         with pytest.raises(SessionLost):
             await one.heartbeat(busy=True, load=1, policies="p")
-        (taken,) = await other.take([("a", 0.0, 1)])
+        (taken,) = await other.take([("a", 0.0, 1)], time.time())
         assert (taken.standing, taken.wait, taken.deaths) == ("taken", None, {"link": 1})
         with pytest.raises(SessionLost):  # whoever has lost its session changes nothing
             await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
@@ -93,7 +94,7 @@ def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monke
     """From when it asked, however long the answer took."""
 
     async def act(one: Coordinator) -> None:
-        ask, before = one._run, time.monotonic()
+        ask, before = one._run, boot_time()
 
         async def slowly(*told: Any) -> Any:
             reply = await ask(*told)
@@ -102,14 +103,14 @@ def test_the_holder_knows_the_end_of_its_lease_before_redis_does(url: str, monke
 
         monkeypatch.setattr(one, "_run", slowly)
         await one.heartbeat(busy=True, load=0, policies="p")
-        assert before + LEASE - MARGIN <= one.deadline <= time.monotonic() - 0.2 + LEASE - MARGIN
+        assert before + LEASE - MARGIN <= one.deadline <= boot_time() - 0.2 + LEASE - MARGIN
 
     run(url, act, workers=1)
 
 
 def test_a_gate_where_nothing_is_due_is_left_until_somebody_has_looked_again(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert await standings(other, "a") == ["empty"]
         assert await standings(other, "a", looked=time.time() + 3600) == ["taken"]
@@ -122,24 +123,24 @@ def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> Non
 
     async def act(one: Coordinator, other: Coordinator) -> None:
         later = time.time() + LEASE / 2
-        await one.take([("a", 0.0, 2)])
+        await one.take([("a", 0.0, 2)], time.time())
         for token in ("token", "another"):
             await one.send(WaitingTransfer(gate="far", text=token), "a", token, token)
         await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
-        assert [each.standing for each in await other.take([("a", later, 2)])] == ["empty"]
-        (taken,) = await other.take([("a", later, 3)])  # one has come due besides
+        assert [each.standing for each in await other.take([("a", later, 2)], time.time())] == ["empty"]
+        (taken,) = await other.take([("a", later, 3)], time.time())  # one has come due besides
         assert (taken.standing, sorted(taken.tickets)) == ("taken", ["another", "token"])
         await other.give([LeaseRelease(gate="a", wait=0.0, done=False)])
-        assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["empty"]
+        assert [each.standing for each in await one.take([("a", 0.0, 2)], time.time())] == ["empty"]
         await other.tickets(ended=[("a", "token")])
-        assert [each.standing for each in await one.take([("a", 0.0, 2)])] == ["taken"]
+        assert [each.standing for each in await one.take([("a", 0.0, 2)], time.time())] == ["taken"]
 
     run(url, act)
 
 
 def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         first, second = (WaitingTransfer(gate="a", text=f"hop {number}") for number in (1, 2))
         await other.send(first, "home", "token 1", "journey 1")
         for _ in range(2):  # an answer may get lost
@@ -153,7 +154,7 @@ def test_hops_wait_for_the_holder_or_the_next(url: str) -> None:
         await other.send(second, "home", "token 2", "journey 2")
         await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
         assert await other.transfer_gates(10) == ["a"]
-        (taken,) = await other.take([("a", 0.0, 1)])
+        (taken,) = await other.take([("a", 0.0, 1)], time.time())
         assert (taken.standing, taken.transfers) == ("taken", ("hop 2",))
         assert await one.take_in([second], [("home", "token 2")]) == [False]  # it is not its gate any more
         assert await other.take_in([second], [("home", "token 2")]) == [True]
@@ -167,7 +168,7 @@ def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
 
     async def act(one: Coordinator, other: Coordinator) -> None:
         hop = WaitingTransfer(gate="a", text="hop")
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         await other.send(hop, "home", "token", "journey")
         assert await one.take_in([hop], [("home", "token")]) == [True]
         await other.send(hop, "home", "token", "journey")
@@ -181,11 +182,11 @@ def test_a_check_that_is_passed_on_twice_goes_once(url: str) -> None:
 def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         await other.send(WaitingTransfer(gate="a", text="hop"), "home", "token", "journey")
-        await one.take([("a", 0.0, 1)])  # its answer is lost, with the hop in it
+        await one.take([("a", 0.0, 1)], time.time())  # its answer is lost, with the hop in it
         assert await standings(one, "a") == ["mine"]
         for _ in range(2):
             await one.give([LeaseRelease(gate="a", wait=None, done=False)])
-        (taken,) = await other.take([("a", 0.0, 1)])
+        (taken,) = await other.take([("a", 0.0, 1)], time.time())
         assert (taken.standing, taken.wait, taken.transfers) == ("taken", None, ("hop",))
 
     run(url, act)
@@ -194,7 +195,7 @@ def test_a_gate_that_was_given_without_a_word_of_it_can_be_given_back(url: str) 
 def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
         await one.send(WaitingTransfer(gate="far", text="hop"), "home", "token", "journey")
-        (home,) = await other.take([("home", 0.0, 2)])
+        (home,) = await other.take([("home", 0.0, 2)], time.time())
         assert home.tickets == ("token",)
         both = [("home", "token"), ("home", "another")]
         assert await one.tickets(renewed=both[:1], watched=both) == ([True], [True, False])
@@ -206,7 +207,7 @@ def test_a_check_that_is_out_is_known_to_its_home_until_it_has_ended(url: str) -
 
 def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator, third: Coordinator) -> None:
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         assert await standings(other, "a", wanted=True) == ["held"]
         assert (await one.heartbeat(busy=True, load=1, policies="p")).notifications == ("a",)
         first = one.session < other.session
@@ -334,7 +335,7 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
         await one.join({}, "p")
         await client.script_flush()
         await client.script_load(one._sources["heartbeat"])
-        assert (await one.take([("a", 0.0, 1)]))[0].standing == "shut"  # of the restart before
+        assert (await one.take([("a", 0.0, 1)], time.time()))[0].standing == "shut"  # of the restart before
         assert await client.get(f"{PREFIX}generation") == one.generation
         await client.aclose()
 
@@ -343,7 +344,7 @@ def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
 
 def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.take([("a", 0.0, 1)])
+        await one.take([("a", 0.0, 1)], time.time())
         await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         with sync_redis.Redis.from_url(url) as client:
             client.script_flush()  # what a restart leaves of scripts, with all its data back
@@ -353,12 +354,45 @@ def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
                 await one.heartbeat(busy=True, load=0, policies="p")
             await one.join({}, "p")
             # Who has not noticed may still use what it leased before.
-            while (taken := (await one.take([("a", 0.0, 1)]))[0]).standing == "shut":
-                assert time.monotonic() < other.deadline + MARGIN + 1.0
+            while (taken := (await one.take([("a", 0.0, 1)], time.time()))[0]).standing == "shut":
+                assert boot_time() < other.deadline + MARGIN + 1.0
                 await asyncio.sleep(0.05)
                 await one.heartbeat(busy=True, load=0, policies="p")
-            assert time.monotonic() > other.deadline
+            assert boot_time() > other.deadline
             assert (taken.standing, taken.wait) == ("taken", None)
             assert client.get(f"{PREFIX}generation") == one.generation.encode()
 
     run(url, act, lease=4.0)
+
+
+def test_a_new_generation_makes_all_leases_void(url: str) -> None:
+    """As when Redis' clock has been set. The first worker that notices begins it, and no other."""
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.take([("a", 0.0, 1)], time.time())
+        await one.begin_generation()
+        with pytest.raises(SessionLost):
+            await other.begin_generation()
+        for worker in (one, other):
+            with pytest.raises(SessionLost):
+                await worker.heartbeat(busy=True, load=0, policies="p")
+        before = one.generation
+        reading = await one.join({}, "p")
+        assert int(one.generation) == int(before) + 1
+        assert abs(reading.now - time.time()) < 5 + reading.error
+        assert await standings(one, "a") == ["shut"]
+
+    run(url, act)
+
+
+def test_a_wait_is_not_cut_by_a_clock_of_redis_that_was_set_forward(url: str) -> None:
+    """By a minute since the wait was reported; the taker has not noticed yet."""
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.take([("a", 0.0, 1)], time.time())
+        await one.give([LeaseRelease(gate="a", wait=50.0, done=False)])
+        (taken,) = await other.take([("a", 0.0, 1)], time.time() - 60)
+        assert taken.wait is not None
+        assert taken.wait > 60.0
+
+    run(url, act)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from linkcrawl.errors import StoreBusy, StoreLost
+from linkcrawl.errors import ClaimLost, StoreBusy
 from linkcrawl.stores import process_identity as holder
-from linkcrawl.stores.mongo.claim import Claim
+from linkcrawl.stores.mongo.claim import MARGIN, Claim
 from linkcrawl.stores.mongo.schema import open_database
 from tests.contract.mongodb import database, server_url
 
@@ -74,13 +74,15 @@ def test_a_living_crawl_elsewhere_keeps_its_claim(claim_of: Callable[[str], Clai
 def test_the_claim_of_a_dead_crawl_elsewhere_lapses(claim_of: Callable[[str], Claim]) -> None:
     first, second = claim_of("one"), claim_of("two")
     first.take()
+    assert first.is_held
     stop_renewing(first)
     second.take()
+    assert (first.is_held, second.is_held) == (False, True), "before anybody asks a server"
     second.check()
-    with pytest.raises(StoreLost, match="lost: another crawl"):
+    with pytest.raises(ClaimLost, match="lost: another crawl"):
         first.check()
     second.release()
-    with pytest.raises(StoreLost):  # for good: what it knows of hosts is old
+    with pytest.raises(ClaimLost):  # for good: what it knows of hosts is old
         first.check()
     first.release()
 
@@ -102,7 +104,7 @@ def test_losing_the_claim_is_noticed_without_being_asked(claim_of: Callable[[str
     first._meta.replace_one({"_id": "claim"}, OF_ANOTHER)
     thread.join(30)
     assert not thread.is_alive()
-    with pytest.raises(StoreLost, match=r"process 7 on elsewhere"):
+    with pytest.raises(ClaimLost, match=r"process 7 on elsewhere"):
         first.check()
     first.release()
     with pytest.raises(StoreBusy):
@@ -122,3 +124,14 @@ def test_a_process_is_alive_until_it_ends() -> None:
         other.wait()
     assert holder.is_alive(told) is False
     assert holder.is_alive(holder.this_process()) is True
+
+
+def test_a_claim_counts_as_held_until_shortly_before_another_can_take_it(claim_of: Callable[[str], Claim]) -> None:
+    first = claim_of("one")
+    first.take()
+    stop_renewing(first)
+    first._renewed -= LEASE - MARGIN
+    assert not first.is_held
+    first.check()  # nobody has taken it: it is renewed
+    assert first.is_held
+    first.release()

@@ -4,16 +4,16 @@ frontier."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 from scrapy.http import Request
 
 from linkcrawl.check.procedure import Check, Next, Rules, begin
-from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult, WaitingTransfer
+from linkcrawl.clock import boot_time
+from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult, TimeReading, WaitingTransfer
 from linkcrawl.cluster.lease_table import Lease
 from linkcrawl.cluster.ownership import ClusterOwnership
 from linkcrawl.cluster.worker import ClusterWorker
@@ -21,15 +21,17 @@ from linkcrawl.frontier.parts import Frontier
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.limits import SharedLimit
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import Clock, FakeEngine, frontier_of, read_robots_of, request_to, session
+from tests.unit.frontier_kit import T0, Clock, FakeEngine, frontier_of, read_robots_of, request_to, session
 
-ALONE = HeartbeatReply(others=0, busy=0, load=0, agreed=True, notifications=())
+#: Of Redis' clock, which never jumps here.
+TIME = TimeReading(now=T0, at=T0, error=0.0)
+ALONE = HeartbeatReply(others=0, busy=0, load=0, agreed=True, notifications=(), time=TIME)
 
 
 @define(eq=False)
 class FakeCoordinator:
     """Redis, as one worker sees it. What is asked for is answered by these fields; `log` has the calls. `fault`, where
-    set, is raised by the next call."""
+    set, is raised by the next call, `refusals` by the next call of a name."""
 
     wait: float = 0.0
     standing: str = "taken"
@@ -42,6 +44,10 @@ class FakeCoordinator:
     fault: Exception | None = None
     log: list[tuple[str, Any]] = field(factory=list)
     deadline: float = float("-inf")
+    generation: str = "1"
+    generation_of_join: str = "1"
+    refusals: dict[str, Exception] = field(factory=dict)
+    time: TimeReading = TIME
     lease: float = 60.0
     calls: int = 0
     seconds: float = 0.0
@@ -49,21 +55,26 @@ class FakeCoordinator:
     def _call(self, name: str, value: Any = None) -> None:
         self.calls += 1
         self.log.append((name, value))
-        fault, self.fault = self.fault, None
+        fault, self.fault = self.refusals.pop(name, self.fault), None
         if fault is not None:
             raise fault
 
     def told(self, name: str) -> list[Any]:
         return [value for called, value in self.log if called == name]
 
-    async def join(self, about: Mapping[str, Any], policies: str) -> None:
+    async def join(self, about: Mapping[str, Any], policies: str) -> TimeReading:
         self._call("join", policies)
-        self.deadline = time.monotonic() + self.lease
+        self.deadline = boot_time() + self.lease
+        self.generation = self.generation_of_join
+        return self.time
+
+    async def begin_generation(self) -> None:
+        self._call("begin generation")
 
     async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
         self._call("heartbeat", busy)
-        self.deadline = time.monotonic() + self.lease
-        return self.reply
+        self.deadline = boot_time() + self.lease
+        return evolve(self.reply, time=self.time)
 
     async def leave(self) -> None:
         self._call("leave")
@@ -75,7 +86,9 @@ class FakeCoordinator:
         self._call("places", tuple(hosts))
         return {host: host for host in hosts}
 
-    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
+    async def take(
+        self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False
+    ) -> list[LeaseResult]:
         self._call("take", tuple(gate for gate, _, _ in gates))
         return [LeaseResult(standing=self.standing, wait=0.0, deaths=self.deaths) for _ in gates]
 

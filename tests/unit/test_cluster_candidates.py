@@ -14,6 +14,7 @@ from linkcrawl.cluster.coordinator import HeartbeatReply
 from linkcrawl.cluster.placement import SharedAddresses
 from linkcrawl.frontier.due_queue import DueQueue
 from linkcrawl.stores.contract import HostBacklog, LinkFilter
+from tests.unit.cluster_kit import TIME
 
 
 class Desk:
@@ -43,7 +44,7 @@ class Desk:
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=())
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=(), time=TIME)
 
 
 def test_most_work_comes_first_and_what_is_ours_is_left_out() -> None:

@@ -17,9 +17,10 @@ from linkcrawl.cluster.rate_permits import RatePermits
 from linkcrawl.cluster.transfers import CheckTransfers
 from linkcrawl.frontier.ports import LocalOwnership
 from linkcrawl.stores.contract import HostBacklog
+from tests.unit.cluster_kit import TIME
 from tests.unit.frontier_kit import Clock, frontier_of, session
 
-BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, notifications=())
+BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, notifications=(), time=TIME)
 
 
 @define
@@ -35,7 +36,9 @@ class Ledger:
     async def places(self, hosts: Sequence[str]) -> dict[str, str]:
         return {host: host for host in hosts}
 
-    async def take(self, gates: Sequence[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
+    async def take(
+        self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False
+    ) -> list[LeaseResult]:
         return [LeaseResult(standing="taken", wait=0.0, deaths={}) for _ in gates]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:

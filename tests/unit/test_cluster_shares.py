@@ -8,10 +8,11 @@ import pytest
 
 from linkcrawl.cluster.balancing import THROUGHPUT_SECONDS, Throughput, excess, spare_share
 from linkcrawl.cluster.coordinator import HeartbeatReply
+from tests.unit.cluster_kit import TIME
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=())
+    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=(), time=TIME)
 
 
 @pytest.mark.parametrize(

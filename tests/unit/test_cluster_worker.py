@@ -11,7 +11,9 @@ import redis
 from attrs import evolve
 
 from linkcrawl.check.procedure import Denial
+from linkcrawl.clock import boot_time
 from linkcrawl.cluster.codec import Ticket
+from linkcrawl.cluster.coordinator import TimeReading
 from linkcrawl.cluster.ownership import ClusterOwnership
 from linkcrawl.cluster.worker import DEATHS, QUIET
 from linkcrawl.errors import LeaseLost, SessionLost
@@ -61,7 +63,7 @@ def test_at_the_deadline_everything_is_dropped_and_what_is_in_flight_cut_off(tmp
         request = asyncio.create_task(in_flight())
         await asyncio.sleep(0)
         assert cluster.ownership.may_send()
-        cluster.coordinator.deadline = time.monotonic() - 1
+        cluster.coordinator.deadline = boot_time() - 1
         assert not cluster.ownership.may_send()
         with pytest.raises(TimeoutError):
             await request
@@ -126,7 +128,7 @@ def test_outcomes_are_in_the_clusters_clock(tmp_path: Path) -> None:
 def test_records_are_not_stored_once_the_lease_is_over(tmp_path: Path) -> None:
     async def act(cluster: Cluster) -> None:
         cluster.ownership.ensure_leased()
-        cluster.coordinator.deadline = time.monotonic() - 0.001
+        cluster.coordinator.deadline = boot_time() - 0.001
         with pytest.raises(LeaseLost):
             cluster.ownership.ensure_leased()
 
@@ -168,13 +170,10 @@ def test_what_is_in_flight_is_reported_together(tmp_path: Path) -> None:
         for number, host in ((1, A), (2, B)):
             hop = cluster.hop(cluster.link(number, host), host)
             cluster.ownership.handed_out(host, hop)
-            assert context_of(hop).may_send()
         cluster.ownership.handed_out(B, request_to(f"http://{B}/robots.txt"))  # no link of anybody's
         await asyncio.sleep(0.05)
         await settled(cluster)
         assert cluster.coordinator.told("in flight") == [{A: "1", B: "2"}]
-        cluster.coordinator.deadline = time.monotonic() - 1
-        assert not context_of(hop).may_send(), "asked once more right before sending"
 
     run(tmp_path, act)
 
@@ -300,3 +299,66 @@ def test_it_may_be_opened_while_redis_is_away(tmp_path: Path) -> None:
         cluster.session.worker.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0, 5.0])
+def test_where_redis_clock_is_set_all_leases_are_void_and_the_time_follows(
+    tmp_path: Path, by: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        gate = cluster.frontier.bench.gates[A]
+        cluster.coordinator.time = TimeReading(now=T0 + by, at=T0, error=0.1)
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert cluster.coordinator.told("begin generation") == [None]
+        assert not cluster.ownership.may_send()
+        assert not cluster.ownership.feeds_host(A)
+        assert cluster.session.now() == T0 + by
+        assert gate.wake >= T0 + by + gate.delay
+        cluster.coordinator.generation_of_join = "2"
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert cluster.ownership.may_send()
+        assert cluster.coordinator.told("begin generation") == [None], "once"
+
+    run(tmp_path, act)
+    assert f"The cluster's clock has been set by {by:+.0f} s" in caplog.text
+
+
+def test_a_session_that_a_jump_forward_has_ended_is_not_simply_begun_again(tmp_path: Path) -> None:
+    """Waits in Redis are timed by the clock of before: whoever comes first makes them void, and only that one."""
+
+    async def act(cluster: Cluster) -> None:
+        cluster.worker.drop_session("Redis takes it for over")
+        cluster.coordinator.time = TimeReading(now=T0 + 60, at=T0, error=0.0)
+        cluster.coordinator.refusals["begin generation"] = redis.ConnectionError("refused")
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert not cluster.ownership.may_send()
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert cluster.coordinator.told("begin generation") == [None, None]
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert cluster.ownership.may_send()
+        assert len(cluster.coordinator.told("begin generation")) == 2
+
+    run(tmp_path, act)
+
+
+def test_of_workers_that_see_redis_clock_set_one_begins_a_generation(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.worker.drop_session("another has begun a generation")
+        cluster.coordinator.generation_of_join = "2"
+        cluster.coordinator.time = TimeReading(now=T0 + 60, at=T0, error=0.0)
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert cluster.coordinator.told("begin generation") == []
+        assert cluster.session.now() == T0 + 60
+        assert cluster.ownership.may_send()
+
+    run(tmp_path, act)
+
+
+def test_a_slow_answer_of_redis_is_no_jump(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.coordinator.time = TimeReading(now=T0 + 4.0, at=T0, error=4.5)
+        await cluster.worker._renew_session()
+        assert cluster.session.now() == T0
+
+    run(tmp_path, act)

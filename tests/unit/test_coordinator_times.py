@@ -18,5 +18,5 @@ def test_a_gate_is_asked_for_before_anything_was_seen() -> None:
         return json.dumps([{"standing": "held"}])
 
     client: Any = SimpleNamespace(connection_pool=SimpleNamespace(connection_kwargs={}), evalsha=evalsha)
-    asyncio.run(Coordinator(client, 15.0).take([("a.example", float("-inf"), 3)]))
+    asyncio.run(Coordinator(client, 15.0).take([("a.example", float("-inf"), 3)], 0.0))
     assert sent[0]["gates"] == [["a.example", 0, 3]]

@@ -110,6 +110,7 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
             host_states=nothing,
             clock_follower=nothing,
             engine=nothing,
+            give_up=nothing,
         )
         await watch.start()
         watch._warn_of_the_future()

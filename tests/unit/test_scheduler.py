@@ -13,13 +13,14 @@ from scrapy.http import Request
 
 from linkcrawl.audit.verify import read_lines
 from linkcrawl.check.procedure import Denial
-from linkcrawl.errors import LeaseLost, StoreLost
+from linkcrawl.errors import ClaimLost, LeaseLost, StoreLost
 from linkcrawl.frontier.gates.workbench import Gate, GateState, Lane
 from linkcrawl.frontier.parts import Frontier
 from linkcrawl.frontier.ports import LocalOwnership, Task, context_of
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink
 from linkcrawl.session import Session
+from linkcrawl.stores.retry import retry_while_store_lost
 from tests.unit.frontier_kit import (
     T0,
     Clock,
@@ -425,3 +426,75 @@ def test_a_hop_to_a_paused_host_ends_where_the_ownership_lets_it_go(
     assert crawl.ownership.told("let go") == [link.id]
     assert len(crawl.frontier.bench.gates[B]) == (0 if is_ours else 1)
     assert crawl.frontier.feeder.under_way == (0 if is_ours else 1)
+
+
+@define
+class Claimed:
+    """A store whose claim may be over."""
+
+    store: Any
+    may_send: bool = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+def test_nothing_is_sent_while_the_claim_may_be_another_crawls(opened: Callable[..., Crawl]) -> None:
+    crawl = opened()
+    claimed = Claimed(crawl.session.store)
+    crawl.session.store = claimed
+
+    async def steps() -> None:
+        first, _ = crawl.due(A, A)
+        claimed.may_send = False
+        await crawl.ask()
+        assert crawl.sent == []
+        claimed.may_send = True
+        await crawl.ask()
+        assert crawl.sent == [first.url]
+        ask = context_of(crawl.engine.sent[0]).may_send
+        assert ask()
+        claimed.may_send = False
+        assert not ask(), "asked once more right before sending"
+        claimed.may_send, crawl.ownership.sends = True, False
+        assert not ask()
+
+    in_loop(steps)
+
+
+def test_a_crawl_ends_at_once_when_another_has_its_claim(opened: Callable[..., Crawl]) -> None:
+    crawl = opened()
+
+    def taken(*_: Any) -> Any:
+        raise ClaimLost("the store: another crawl holds it")
+
+    async def steps() -> None:
+        began = crawl.clock.at
+        with pytest.raises(ClaimLost):
+            await retry_while_store_lost(crawl.session, taken)
+        assert crawl.clock.at == began
+        assert crawl.session.store_lost
+        crawl.scheduler.give_up(ClaimLost("another crawl holds it"))
+
+    in_loop(steps)
+    assert crawl.engine.closed == ["store_lost"]
+
+
+def test_the_maintenance_loop_notices_that_another_crawl_has_the_claim(
+    opened: Callable[..., Crawl], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl = opened()
+    monkeypatch.setattr("linkcrawl.frontier.maintenance.TICK", 0.001)
+
+    async def steps() -> None:
+        await crawl.frontier.maintenance.start()
+
+        def taken() -> Any:
+            raise ClaimLost("another crawl holds it")
+
+        monkeypatch.setattr(crawl.session.store, "orders", taken)
+        while not crawl.engine.closed:  # noqa: ASYNC110  # the loop has no end to wait for
+            await asyncio.sleep(0.001)
+
+    in_loop(steps)
+    assert crawl.engine.closed == ["store_lost"]

@@ -267,3 +267,18 @@ def test_requests_of_the_day_stay_counted() -> None:
     for seconds in (86400.0, -86400.0):
         moved = shifted(pace, seconds)
         assert requests_in(moved.counts, DAYS, T0 + seconds) == 2
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0])
+def test_a_servers_clock_is_followed_at_once(by: float) -> None:
+    at = [100.0]
+    clock = Clock.of_server(T0, steady=lambda: at[0])
+    at[0] += 50
+    assert clock.follow(T0 + 50.9, at=150.0, error=0.0) is None, "clocks drift"
+    assert clock.follow(T0 + 53, at=150.0, error=2.5) is None, "it may have been read at any time of these"
+    at[0] += 5
+    jump = clock.follow(T0 + 50 + by, at=150.0, error=0.5)
+    assert jump is not None
+    assert (jump.seconds, jump.adopted) == (by, True)
+    assert (clock.now(), clock.moved, clock.wall()) == (T0 + 55 + by, by, T0 + 55 + by)
+    assert clock.check_jump() is None, "this machine's own clock doesn't matter"

@@ -19,7 +19,8 @@ from tests.unit.frontier_kit import FakeEngine, request_to
 
 
 @pytest.mark.parametrize(
-    ("failure", "heard", "enqueued"), [(Failure.LOCAL_SHORTAGE, 0, 1), (Failure.UNREACHABLE, 1, 0)]
+    ("failure", "heard", "enqueued"),
+    [(Failure.LOCAL_SHORTAGE, 0, 1), (Failure.WITHHELD, 0, 1), (Failure.UNREACHABLE, 1, 0)],
 )
 def test_what_could_not_be_sent_is_sent_later(failure: Failure, heard: int, enqueued: int) -> None:
     engine = FakeEngine(replies={"http://a.example/": RequestFailed(failure, "so it is", None)})

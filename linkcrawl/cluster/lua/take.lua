@@ -51,7 +51,7 @@ for i, each in ipairs(given.gates) do
     redis.call('DEL', key('wanted:' .. gate))
     taken[i] = {
       standing = 'taken',
-      wait = wake and math.max(0, tonumber(wake) - now) or -1,
+      wait = wake and math.max(0, tonumber(wake) - math.min(now, given.now)) or -1,
       transfers = redis.call('LRANGE', key('transfers:' .. gate), 0, -1),
       tickets = redis.call('ZRANGEBYSCORE', key('tickets:' .. gate), now, '+inf'),
       deaths = redis.call('HGETALL', key('deaths:' .. gate)),

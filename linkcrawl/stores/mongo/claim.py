@@ -12,13 +12,16 @@ from pymongo import ReturnDocument
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
-from linkcrawl.errors import StoreBusy, StoreLost
+from linkcrawl.clock import boot_time
+from linkcrawl.errors import ClaimLost, StoreBusy
 from linkcrawl.stores.process_identity import is_alive, this_process
 
 logger = logging.getLogger(__name__)
 
 #: Seconds from a renewal until the claim expires. A crawl on another machine waits so long after a kill.
 LEASE = 15.0
+#: Seconds before the claim expires from which no request is sent: another crawl may take it then.
+MARGIN = 1.0
 #: Seconds between two looks at the claim of a crawl that may be dead.
 LOOK = 0.25
 
@@ -28,7 +31,8 @@ class Claim:
 
     A crawl that finds the claim taken watches it: a living holder on this machine is seen at once, one elsewhere when
     it renews, and the claim of a dead one expires. A crawl that could not renew in time loses the claim for good once
-    another has taken it: its host memory is outdated then.
+    another has taken it: its host memory is outdated then. By a clock that counts suspensions it knows when its claim
+    may have expired, and sends nothing from then on (`is_held`).
     """
 
     def __init__(self, meta: Collection[dict[str, Any]], where: str, lease: float = LEASE):
@@ -56,23 +60,28 @@ class Claim:
             # no single process is the cluster, so no look at a process shows its end
             self._me |= {"id": shared, "machine": None, "started": None}
             self._is_shared = True
-        deadline = time.monotonic() + self._lease + 1
+        deadline = boot_time() + self._lease + 1
         first = holder = self._renew()
         while holder["id"] != self._me["id"]:
             renewed = holder["until"] != first["until"]
-            if renewed or is_alive(holder) or time.monotonic() > deadline:
+            if renewed or is_alive(holder) or boot_time() > deadline:
                 raise StoreBusy(f"LINKCRAWL_STORE: {self._held_by(holder)}: wait for its end, or stop it")
             time.sleep(LOOK)
             holder = self._renew(instead_of=holder["id"] if is_alive(holder) is False else None)
         self._thread = threading.Thread(target=self._keep, name="store-claim", daemon=True)
         self._thread.start()
 
+    @property
+    def is_held(self) -> bool:
+        """True while nobody else can have taken the claim. Asks no server; any thread may ask."""
+        return self._lost is None and boot_time() < self._renewed + self._lease - MARGIN
+
     def check(self) -> None:
-        """Raises StoreLost where another crawl has taken the claim meanwhile; PyMongoError."""
-        if self._lost is None and time.monotonic() - self._renewed > self._lease * 2 / 3:
+        """Raises ClaimLost where another crawl has taken the claim meanwhile; PyMongoError."""
+        if self._lost is None and boot_time() - self._renewed > self._lease * 2 / 3:
             self._renew_or_lose()  # the machine slept, or the server was away
         if self._lost is not None:
-            raise StoreLost(f"{self._where}: the claim was not renewed in time and is lost: {self._lost}")
+            raise ClaimLost(f"{self._where}: the claim was not renewed in time and is lost: {self._lost}")
 
     def release(self) -> None:
         """Give the claim up at once. Raises PyMongoError; the claim expires then."""
@@ -101,7 +110,7 @@ class Claim:
     def _renew(self, instead_of: str | None = None) -> dict[str, Any]:
         """Take or renew the claim where it is free, expired, ours, or held by `instead_of`, a dead process; in one
         atomic update. Returns the present holder."""
-        before = time.monotonic()
+        before = boot_time()
         free = [
             {"$in": ["$id", [self._me["id"], instead_of]]},
             {"$lte": ["$until", "$$NOW"]},  # a missing one is less than any date

@@ -91,7 +91,12 @@ class MongoStore:
         if self._is_shared:
             return  # other workers may be crawling, or may have died
         with faults(self._where):
+            self._check_claim()
             self._write_clean(True)
+
+    @property
+    def may_send(self) -> bool:
+        return not self._claim.taken or self._claim.is_held
 
     def _read_clean(self) -> bool:
         found = self._meta.find_one({"_id": "clean"})
@@ -101,7 +106,7 @@ class MongoStore:
         self._meta.update_one({"_id": "clean"}, {"$set": {"value": clean}}, upsert=True)
 
     def _check_claim(self) -> None:
-        """Raises StoreLost where this crawl has lost its claim, or a collection was dropped: it must not go on."""
+        """Raises ClaimLost where another crawl has taken the claim, StoreLost where a collection was dropped."""
         if self._claim.taken:
             self._claim.check()
         if self._dropped is not None:
@@ -197,6 +202,7 @@ class MongoStore:
 
     def orders(self) -> dict[str, Order]:
         with faults(self._where):
+            self._check_claim()
             return {found["_id"]: order_of(found) for found in self._database["orders"].find()}
 
     def summary(self, now: float, top: int = 100) -> Summary:
