@@ -49,7 +49,7 @@ class Leases:
         self._session, self._engine = frontier.session, frontier.engine
         self._bench, self._keeper, self._queue = frontier.bench, frontier.keeper, frontier.queue
         self._feeder, self._robots, self._router = frontier.feeder, frontier.robots, frontier.router
-        self._host_states = frontier.host_states
+        self._host_states, self._withdrawals = frontier.host_states, frontier.withdrawals
         self._coordinator = coordinator
         self._table, self._transfers, self._permits = table, transfers, permits
         self.placement = GatePlacement(frontier, coordinator)
@@ -218,6 +218,7 @@ class Leases:
             names = {*hosts, *(host for gate_hosts in hosts.values() for host in gate_hosts)}
             if not await load_host_state(self._session, names):
                 return
+            self._withdrawals.resume(taken)  # before an order that unblocks the gate is known
             for name, result in taken.items():
                 self._enter(name, hosts[name], result)
             await self._transfers.receive(

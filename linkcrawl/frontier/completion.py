@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +16,9 @@ from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
-from linkcrawl.frontier.tasks import start_task
+from linkcrawl.frontier.withdrawals import Withdrawals
 from linkcrawl.politeness.outage import OutageDetector
-from linkcrawl.politeness.pacing.delay import WINDOW
+from linkcrawl.politeness.pacing.delay import may_turn
 from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
 from linkcrawl.politeness.policy.limits import Quota
 from linkcrawl.session import Session
@@ -33,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Ends of requests of which nobody outside has seen anything.
 NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
-
-#: Seconds after a ban was noticed until the records since its beginning are withdrawn: by then they are stored.
-SETTLED = 1.0
 
 
 class CompletionHandler:
@@ -53,6 +48,7 @@ class CompletionHandler:
         ownership: Ownership,
         engine: Engine,
         stats: StatsCollector,
+        withdrawals: Withdrawals,
     ):
         self._session = session
         self._bench = bench
@@ -63,8 +59,7 @@ class CompletionHandler:
         self._ownership = ownership
         self._engine = engine
         self._stats = stats
-        self._refused: dict[str, deque[int | str]] = {}  # links whose last answer through a gate was a refusal
-        self._withdrawals: dict[str, tuple[asyncio.Task[None] | None, list[int | str], float]] = {}
+        self._withdrawals = withdrawals
 
     def on_completed(self, request: Request) -> None:
         """The request has ended, in whatever way: its gate opens after its delay. Idempotent."""
@@ -98,7 +93,7 @@ class CompletionHandler:
             return self._unlearned(gate)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))
         if ended.refused and context.link is not None:
-            self._refused.setdefault(gate.name, deque(maxlen=2 * WINDOW)).append(context.link.id)
+            self._keeper.note_refusal(gate.name, context.link.id)
         for event in ended.events:
             if isinstance(event, Blocked):
                 self._ban(gate.name, host, event)
@@ -109,7 +104,7 @@ class CompletionHandler:
                 self._stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
                 logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
-        if ended.events:
+        if ended.events or (ended.refused and may_turn(self._keeper.pace(gate.name))):
             self._host_states.save_soon()
         return ended.wake
 
@@ -125,12 +120,10 @@ class CompletionHandler:
     async def close(self) -> None:
         """Withdraw at once what was to be withdrawn soon: by now everything is stored. Raises StoreLost."""
         self._outage.close()
-        for gate in list(self._withdrawals):
-            task = self._withdrawals[gate][0]
-            if task is not None:
-                task.cancel()
-            await self._withdraw(gate)
-        self._session.audit.close()
+        try:
+            await self._withdrawals.close()
+        finally:
+            self._session.audit.close()
 
     def _has_answered_well(self, gate: str) -> bool:
         pace = self._keeper.pace(gate)
@@ -185,22 +178,7 @@ class CompletionHandler:
             host,
             "" if probation is None else f". Without that one request tries it again in {span(probation)}",
         )
-        links = list(dict.fromkeys(self._refused.pop(gate, ())))
-        task = start_task(f"taking back records of {gate}", self._withdraw_soon(gate))
-        self._withdrawals[gate] = (task, links, event.since)
-
-    async def _withdraw_soon(self, gate: str) -> None:
-        await asyncio.sleep(SETTLED)
-        await self._withdraw(gate)
-
-    async def _withdraw(self, gate: str) -> None:
-        _, links, since = self._withdrawals.pop(gate)
-        session = self._session
-        error = f"{gate} has turned us away since; what it answered says nothing of its links"
-        count = await session.worker.call(
-            session.store.withdraw, links, since - 1.0, "host_blocked", error, session.now()
-        )
-        logger.warning("%d records of %s taken back", count, gate)
+        self._withdrawals.begin(gate, event.since)
 
 
 def _rows(quotas: Iterable[Quota]) -> Quotas:

@@ -22,6 +22,7 @@ from linkcrawl.frontier.robots_fetcher import RobotsFetcher
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.shared_limits import SharedLimits
 from linkcrawl.frontier.store_loss import StoreLoss
+from linkcrawl.frontier.withdrawals import Withdrawals
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.session import Session
@@ -53,6 +54,7 @@ class Frontier:
     outage: OutageDetector
     host_states: HostStateSaver
     maintenance: MaintenanceLoop
+    withdrawals: Withdrawals
     store_loss: StoreLoss
 
     def has_work(self) -> bool:
@@ -106,6 +108,7 @@ def build_frontier(
     )
     outage = OutageDetector(session.now)
     host_states = HostStateSaver(session, ownership)
+    withdrawals = Withdrawals(session, keeper)
     completion = CompletionHandler(
         session,
         bench=bench,
@@ -116,6 +119,7 @@ def build_frontier(
         ownership=ownership,
         engine=engine,
         stats=stats,
+        withdrawals=withdrawals,
     )
     dispatcher = Dispatcher(engine, enqueue=router.enqueue, ended=completion.on_completed)
     postponed = PostponedHops(
@@ -162,5 +166,6 @@ def build_frontier(
         outage=outage,
         host_states=host_states,
         maintenance=maintenance,
+        withdrawals=withdrawals,
         store_loss=store_loss,
     )

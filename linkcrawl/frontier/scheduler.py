@@ -100,6 +100,7 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._open())
 
     async def _open(self) -> None:
+        self._frontier.withdrawals.resume(memory.host for memory in self._session.hosts)
         await self._ownership.open(self._frontier)
         await self._frontier.maintenance.start()
         await self._feeder.refresh_now()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from attrs import define
+from attrs import define, evolve
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
@@ -20,13 +20,16 @@ from linkcrawl.audit.verify import read_lines
 from linkcrawl.check.outcome import SILENT, UNJUDGED, UNSENT, Failure, Outcome
 from linkcrawl.check.statuses import SHUT_OUT
 from linkcrawl.check.verdict import reason_of_failure
-from linkcrawl.frontier import completion as ending
+from linkcrawl.errors import StoreLost
+from linkcrawl.frontier import withdrawals
 from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
-from linkcrawl.frontier.host_state_saver import HostStateSaver
+from linkcrawl.frontier.host_state_saver import URGENT, HostStateSaver
+from linkcrawl.frontier.parts import Frontier
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness import outage as doubting
+from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.outage import SILENT_GATES, OutageDetector, OwnNetwork, note_end
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
 from linkcrawl.session import Session
@@ -180,7 +183,7 @@ def test_a_ban_takes_back_what_was_judged_since_the_turn(
     status: int,
     headers: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(ending, "SETTLED", 0.0)
+    monkeypatch.setattr(withdrawals, "SETTLED", 0.0)
     desk = opened()
 
     async def steps() -> None:
@@ -199,7 +202,7 @@ def test_a_ban_takes_back_what_was_judged_since_the_turn(
 
 def test_a_ban_takes_back_refusals_only(opened: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch) -> None:
     """An overloaded server speaks of the moment, whoever asks."""
-    monkeypatch.setattr(ending, "SETTLED", 0.0)
+    monkeypatch.setattr(withdrawals, "SETTLED", 0.0)
     desk = opened()
 
     async def steps() -> None:
@@ -226,6 +229,77 @@ def test_a_crawl_that_ends_at_once_withdraws_all_the_same(opened: Callable[..., 
 
     in_loop(steps)
     assert [found.reason for found in desk.store.records()].count("host_blocked") == 8
+
+
+def again(desk: Desk) -> Frontier:
+    """The frontier of the next crawl on the store of one that was killed."""
+    crawl = evolve(desk.session, hosts=HostStateCache(desk.store.hosts()), clean=False)
+    made = frontier_of(crawl)
+    made.withdrawals.resume(memory.host for memory in crawl.hosts)
+    return made
+
+
+def test_what_a_killed_crawl_could_not_take_back_the_next_one_does(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+
+    async def steps() -> None:
+        turn(desk, links_of(desk, 14))
+        await desk.host_states.save()  # as soon as a ban is noticed
+        next_crawl = again(desk)
+        assert [found.reason for found in desk.store.records()].count("host_blocked") == 0
+        await next_crawl.completion.close()
+        await next_crawl.host_states.save()
+        assert [found.reason for found in desk.store.records()].count("host_blocked") == 8
+        assert desk.store.backlog(desk.clock())[0].due == 8
+        (memory,) = desk.store.hosts([HOST])
+        assert memory.pace["blocked_since"] is not None
+        assert memory.pace["refused_links"] == [], "the one after that has nothing to do"
+
+    in_loop(steps)
+
+
+def test_refusals_before_a_ban_outlive_a_kill(opened: Callable[..., Desk]) -> None:
+    """Half of a ban is on its way to the store at once, for the next crawl may see the rest of it."""
+    desk = opened()
+
+    async def steps() -> None:
+        links = links_of(desk, 16)
+        turn(desk, links[:10])
+        await asyncio.sleep(URGENT + 0.1)
+        next_crawl = again(desk)
+        later = evolve(desk, session=next_crawl.session, keeper=next_crawl.keeper, endings=next_crawl.completion)
+        for each in links[10:14]:
+            later.end(answer(403, at=desk.clock() + 1), link=each)
+            reason = {"category": Category.RESTRICTED, "reason": "http_403", "status": 403}
+            desk.store.finish([check(each, desk.clock(), **reason)])
+        await next_crawl.completion.close()
+
+    in_loop(steps)
+    assert [found.reason for found in desk.store.records()].count("host_blocked") == 8
+
+
+def test_a_store_that_is_lost_just_then_is_asked_again(
+    opened: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(withdrawals, "SETTLED", 0.0)
+    monkeypatch.setattr("linkcrawl.stores.retry.RETRY", 0.0)
+    desk = opened()
+    withdraw, faults = desk.store.withdraw, [StoreLost("away"), StoreLost("away")]
+
+    def lost(*given: Any) -> int:
+        if faults:
+            raise faults.pop()
+        return withdraw(*given)
+
+    monkeypatch.setattr(desk.store, "withdraw", lost)
+
+    async def steps() -> None:
+        turn(desk, links_of(desk, 14))
+        while [found.reason for found in desk.store.records()].count("host_blocked") < 8:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await desk.endings.close()
+
+    in_loop(steps)
 
 
 def test_a_host_that_always_refuses_is_not_banned(opened: Callable[..., Desk]) -> None:

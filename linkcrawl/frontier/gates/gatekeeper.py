@@ -6,6 +6,7 @@ PURE: the time is the context's.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from attrs import evolve, frozen
@@ -24,6 +25,8 @@ from linkcrawl.politeness.pacing.persistence import (
     merge,
     shifted,
     unblocked,
+    with_refusal,
+    without_refusals,
 )
 from linkcrawl.politeness.pacing.state import Delay, Event, Pace, PacingLimits, Wait
 from linkcrawl.politeness.pacing.strictest import pacing_limits_of, strictest
@@ -292,6 +295,14 @@ class Gatekeeper:
             self._context.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.delay(gate.name).seconds
         return Completed(wake=self.wait(gate.name, now).at, refused=sample.refused, events=events)
+
+    def note_refusal(self, gate: str, link_id: int | str) -> None:
+        """A link was refused at the gate: should that become a ban, its record is to be taken back."""
+        self._keep(gate, with_refusal(self.pace(gate), link_id))
+
+    def forget_refusals(self, gate: str, link_ids: Container[int | str]) -> None:
+        """The records of these links were taken back."""
+        self._keep(gate, without_refusals(self.pace(gate), link_ids))
 
     def limit_opens(self, limit: SharedLimit) -> float:
         """When a shared limit allows the next start: by its delay, over restarts, and by its quotas."""

@@ -229,6 +229,13 @@ def _ban_circuit(pace: Pace, limits: PacingLimits, answer: PaceSample) -> tuple[
     return counts | {"blocked_since": turned[0]}, (Blocked(since=turned[0]),)
 
 
+def may_turn(pace: Pace) -> bool:
+    """True where a gate that used to work has refused half of what a ban takes: its refusals must outlive a crash."""
+    refused = sum(refused for _, _, refused in pace.recent)
+    worked = pace.good + sum(good for _, good, _ in pace.recent) >= WORKED
+    return worked and refused >= BANNED // 2
+
+
 def _on_probation(
     pace: Pace, since: float, limits: PacingLimits, answer: PaceSample
 ) -> tuple[dict[str, Any], tuple[Event, ...]]:

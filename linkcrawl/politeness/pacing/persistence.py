@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from attrs import asdict, evolve, fields_dict
 
-from linkcrawl.politeness.pacing.delay import WORKED
+from linkcrawl.politeness.pacing.delay import WINDOW, WORKED
 from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import DAYS, merge_counts, recount
 
@@ -36,9 +36,31 @@ def pace_from_row(row: Mapping[str, Any]) -> Pace:
         return Pace()
     values = {_FORMER.get(name, name): value for name, value in row.items()}
     values["recent"] = tuple((at, good, refused) for at, good, refused in row["recent"])
+    values["refused_links"] = tuple(row.get("refused_links", ()))
     counts = {DAYS.name: (row["day"], row["sent"])} if "day" in row else row.get("counts", {})
     values["counts"] = {name: (number, requests) for name, (number, requests) in counts.items()}
     return Pace(**{name: value for name, value in values.items() if name in _FIELDS})
+
+
+def unsettled_ban(row: Mapping[str, Any]) -> tuple[tuple[int | str, ...], float] | None:
+    """The links of a gate with this row whose refusals are to be taken back, and since when it has turned us away (Unix
+    seconds); None where it has not, or they were."""
+    links, since = tuple(row.get("refused_links") or ()), row.get("blocked_since")
+    return (links, since) if links and since is not None else None
+
+
+def with_refusal(pace: Pace, link_id: int | str) -> Pace:
+    """The pace after a refusal of a link. As many are kept as a ban can concern, and some that were good in between."""
+    return evolve(pace, refused_links=_latest((*pace.refused_links, link_id)))
+
+
+def without_refusals(pace: Pace, link_ids: Container[int | str]) -> Pace:
+    """The pace after the records of these links were taken back."""
+    return evolve(pace, refused_links=tuple(each for each in pace.refused_links if each not in link_ids))
+
+
+def _latest(link_ids: Iterable[int | str]) -> tuple[int | str, ...]:
+    return tuple(dict.fromkeys(link_ids))[-2 * WINDOW :]
 
 
 def assume_just_requested(pace: Pace, now: float) -> Pace:
@@ -87,4 +109,5 @@ def merge(one: Pace, other: Pace) -> Pace:
         blocked_since=min(blocks, default=None),
         counts=merge_counts(one.counts, other.counts),
         asked_at=max(one.asked_at or 0.0, other.asked_at or 0.0) or None,
+        refused_links=_latest((*one.refused_links, *other.refused_links)),
     )

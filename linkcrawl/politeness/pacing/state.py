@@ -76,6 +76,7 @@ class Pace:
 
     `recent`: the last answers, each with its time, whether it was good and whether it was a refusal; `good`, `refused`:
     how many came before these. `blocked_since`: when the first refusal of a ban came; None while the gate is open.
+    `refused_links`: ids of the links that were refused lately, whose records a ban takes back; none once they were.
     """
 
     answer_time: float | None = None
@@ -95,6 +96,7 @@ class Pace:
     blocked_since: float | None = None
     counts: Counts = field(factory=dict)
     asked_at: float | None = None
+    refused_links: tuple[int | str, ...] = ()
 
 
 @frozen(kw_only=True)
