@@ -57,9 +57,11 @@ def make_report(store: Store, now: float, floor: float, top: int = 100) -> Repor
 
 
 def balanced(books: Totals, overall: SummaryPart) -> bool:
-    """True where links = checked + never checked = due + later, and checked is the sum of all outcomes."""
+    """True where links = active + retired, active = checked + never checked = due + later, and checked is the sum of
+    all outcomes."""
     return (
-        books.links == books.checked + books.never_checked == books.due + books.later == overall.links
+        books.links == books.active + books.retired
+        and books.active == books.checked + books.never_checked == books.due + books.later == overall.links
         and books.checked == overall.checked == sum(tally.count for tally in overall.tallies)
         and (books.due, books.proxies) == (overall.due, overall.proxies)
     )

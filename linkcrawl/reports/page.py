@@ -136,8 +136,9 @@ def _books(report: Report) -> Element:
     books = report.books
     overdue = report.overall.overdue
     sums: list[tuple[str, int, list[tuple[str, int]]]] = [
-        ("links", books.links, [("checked", books.checked), ("never checked", books.never_checked)]),
-        ("links", books.links, [("due", books.due), ("later", books.later)]),
+        ("links", books.links, [("active", books.active), ("retired", books.retired)]),
+        ("active", books.active, [("checked", books.checked), ("never checked", books.never_checked)]),
+        ("active", books.active, [("due", books.due), ("later", books.later)]),
         ("due", books.due, [("never checked", books.never_checked), ("overdue", overdue)]),
         ("checked", books.checked, [(line.category, line.links) for line in report.overall.categories]),
     ]

@@ -6,7 +6,11 @@ implement it (`stores.opening` opens them). Two rules hold for both and are test
 
 * A link is due until the record of its check is stored: `finish` stores the record and moves `next_check_at`
   in one transaction. After a crash the link is checked again; nothing is lost, and nothing is recorded twice.
-* The books balance at any time: links = checked + never checked, and due + later = links.
+* The books balance at any time: links = active + retired, active = checked + never checked = due + later.
+
+A link whose every mention is retired is retired itself: never due, in no section of a summary, in no `records` unless
+retired ones are asked for; its history stays. A check that was in flight is stored and doesn't bring it back; a mention
+does, and it is due at once.
 
 Times are Unix seconds and kept to the millisecond at least, as exports show them.
 """
@@ -22,6 +26,10 @@ from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Reco
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
+
+#: `next_check_at` of a retired link: later than any date that can be written, so that it is never due and stands behind
+#: all others in the indexes by time.
+RETIRED = 1e12
 
 
 @frozen(kw_only=True)
@@ -82,7 +90,8 @@ class Query:
     or final URL differ from the link's check before (of any time), and each link's first. `collection`: records of
     links that belong to such a collection now, even if they joined it after the check. Globs are case-sensitive and
     know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
-    `reasons`: those with one of these reasons; empty: with any.
+    `reasons`: those with one of these reasons; empty: with any. `retired`: records of retired links only, else of
+    active ones only; `collection` then means where a link was mentioned last.
     """
 
     since: float | None = None
@@ -93,13 +102,16 @@ class Query:
     history: bool = False
     redirected: bool = False
     reasons: tuple[str, ...] = ()
+    retired: bool = False
 
 
 @frozen(kw_only=True)
 class Totals:
-    """The sums: links = checked + never_checked, due + later = links."""
+    """The sums: links = active + retired, active = checked + never_checked = due + later. `proxies`: live ones."""
 
     links: int = 0
+    active: int = 0
+    retired: int = 0
     proxies: int = 0
     checked: int = 0
     never_checked: int = 0

@@ -2,7 +2,7 @@
 
 A store keeps its version. A program brings an older store up to date when it opens it, one version after the other, and
 refuses a newer one. A version brings fields of the record (`since` of the field, items.py), other words for reasons
-(RENAMED_REASONS), tables or collections (ADDED_TABLES), fields of host memory (ADDED_TO_HOSTS), or several of these.
+(RENAMED_REASONS), tables or collections (ADDED_TABLES), columns of others (ADDED_COLUMNS), or several of these.
 Whatever a version brings, its reader also reads what the versions before have written: while a store is brought up to
 date, workers of the version before may go on writing to it.
 """
@@ -17,13 +17,19 @@ from linkcrawl.items import FIELDS_OF_RECORD, RecordField
 RENAMED_REASONS: Mapping[int, Mapping[str, str]] = {2: {"parked": "poison_link"}}
 
 #: Version -> tables or collections that it brought. `robots`: robots.txt files, which stood in host memory before.
-ADDED_TABLES: Mapping[int, tuple[str, ...]] = {3: ("robots",)}
+ADDED_TABLES: Mapping[int, tuple[str, ...]] = {
+    3: ("robots",),
+    5: ("harvests", "check_requests", "requested_checks"),
+}
 
-#: Version -> fields of host memory that it brought; what a store of before doesn't have of them is empty.
-ADDED_TO_HOSTS: Mapping[int, tuple[str, ...]] = {4: ("failing_days",)}
+#: Version -> columns that tables of before got, by table; what a store of before doesn't have of them is empty.
+ADDED_COLUMNS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
+    4: {"host_memory": ("failing_days",)},
+    5: {"links": ("retired_at",), "proxies": ("retired_at", "harvest")},
+}
 
 #: The version that this program writes.
-LAYOUT = max(*RENAMED_REASONS, *ADDED_TABLES, *ADDED_TO_HOSTS, *(part.since for part in FIELDS_OF_RECORD))
+LAYOUT = max(*RENAMED_REASONS, *ADDED_TABLES, *ADDED_COLUMNS, *(part.since for part in FIELDS_OF_RECORD))
 
 _WORDS_OF_NOW = {old: new for words in RENAMED_REASONS.values() for old, new in words.items()}
 

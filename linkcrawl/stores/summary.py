@@ -19,7 +19,8 @@ from linkcrawl.stores.contract import Month, SummaryPart, Tally
 @frozen(kw_only=True)
 class Span:
     """How many links were in a category from the end of the month `begins` until before the end of the month `ends`
-    (None: they still are). A check that was followed by another in the same month is in no span."""
+    (None: they still are). A check that was followed by another in the same month is in no span. A negative count takes
+    retired links away from their last span."""
 
     category: Category
     begins: str

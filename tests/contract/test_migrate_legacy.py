@@ -95,7 +95,9 @@ def test_every_document_becomes_something_and_is_counted(old: str, store: Store)
         ("linksToBeChecked", 4, "url has no scheme"),
         ("linksChecked", 4, "no url"),
     ]
-    assert store.books(0.0) == Totals(links=4, proxies=5, checked=2, never_checked=2, due=2, later=2, records=5)
+    assert store.books(0.0) == Totals(
+        links=4, active=4, proxies=5, checked=2, never_checked=2, due=2, later=2, records=5
+    )
     assert [(record.url[-1], record.reason) for record in store.records(Query(history=True))] == [
         ("1", "http_503"),
         ("2", "ok"),
@@ -224,7 +226,7 @@ def test_a_result_without_a_time_is_a_link(store: Store, timestamp: Any) -> None
         kept = str(timestamp) if timestamp == 10**30 else timestamp
         seen["linksChecked"].insert_one(result("https://a.example/", timestamp=kept))
         assert migrate(old, store, lambda _: None) == [MigrationCounts(name="linksChecked", documents=1, undated=1)]
-    assert store.books(1.0) == Totals(links=1, proxies=1, never_checked=1, due=1)
+    assert store.books(1.0) == Totals(links=1, active=1, proxies=1, never_checked=1, due=1)
 
 
 @pytest.mark.parametrize("part", ["none of linksToBeChecked", "can't be read", "is not understood"])

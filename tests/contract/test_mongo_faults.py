@@ -69,7 +69,9 @@ def history_is_whole(url: str, number: int) -> None:
     times = [record.checked_at for record in store.records(Query(history=True))]
     assert times == [10.0 + nth for nth in range(number) for _ in range(LINKS)]
     assert {one.next_check_at for one in links(store)} == {10.0 + number - 1 + 604_800}
-    assert store.books(5.0) == Totals(links=LINKS, proxies=LINKS, checked=LINKS, later=LINKS, records=number * LINKS)
+    assert store.books(5.0) == Totals(
+        links=LINKS, active=LINKS, proxies=LINKS, checked=LINKS, later=LINKS, records=number * LINKS
+    )
     store.close()
 
 

@@ -53,7 +53,9 @@ def test_a_batch_larger_than_a_document_is_stored(url: str, store: Store) -> Non
     taken = store.add([entry(n, extra={"text": text}) for n in range(number)])
     assert (taken.new, taken.known, taken.proxies) == (number, 0, number)
     store.finish([check(found, 10.0, error=text) for found in links(store)])
-    assert store.books(11.0) == Totals(links=number, proxies=number, checked=number, later=number, records=number)
+    assert store.books(11.0) == Totals(
+        links=number, active=number, proxies=number, checked=number, later=number, records=number
+    )
     assert {record.error for record in store.records(Query(history=True))} == {text}
     with looking_at(url) as seen:
         assert seen["batches"].count_documents({}) == 0

@@ -33,6 +33,7 @@ class Model:
         due = sum(self.due_at(n) <= now for n in self.checks)
         return Totals(
             links=len(self.checks),
+            active=len(self.checks),
             proxies=len(self.mentions),
             checked=checked,
             never_checked=len(self.checks) - checked,
@@ -72,7 +73,7 @@ def test_the_books_balance(
         else:
             _apply(store, model, what, batch)
         books = store.books(now)
-        assert books.links == books.checked + books.never_checked == books.due + books.later
+        assert books.active == books.checked + books.never_checked == books.due + books.later
         assert books == model.books(now)
         assert sum(line.due for line in store.backlog(now)) == books.due
         assert sum(tally.count for tally in store.summary(now).overall.tallies) == books.checked

@@ -117,7 +117,7 @@ def test_a_batch_of_checks_is_stored_whole_or_not_at_all(store: Store) -> None:
     with pytest.raises(LookupError, match="987654321"):
         store.finish([good, absent])
     assert list(store.records()) == []
-    assert store.books(11.0) == Totals(links=1, proxies=1, never_checked=1, due=1)
+    assert store.books(11.0) == Totals(links=1, active=1, proxies=1, never_checked=1, due=1)
     store.finish([good])
     assert list(store.records()) == [good.record]
 

@@ -29,7 +29,7 @@ from linkcrawl.items import (
     Rejudged,
     RobotsFile,
 )
-from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
+from linkcrawl.stores.contract import NEVER, RETIRED, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
     JUDGED,
     LEAST,
@@ -162,14 +162,15 @@ def _shortened(hop: Document) -> Document:
     return {name: value[:SHORT_TEXT] if isinstance(value, str) else value for name, value in hop.items()}
 
 
-def moved(item: Mapping[str, Any]) -> Document:
-    """The fields that a check sets in its link's document."""
+def moved(item: Mapping[str, Any]) -> list[Document]:
+    """What a check changes in its link's document. A retired link stays retired."""
     record = item["record"]
-    return {
-        "next_check_at": record["next_check_at"],
-        "last": {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}},
-        "state": item["state"],
-    }
+    last = {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}}
+    is_retired = {"$gte": ["$next_check_at", date(RETIRED)]}
+    next_check_at = {"$cond": [is_retired, "$next_check_at", record["next_check_at"]]}
+    return [
+        {"$set": {"next_check_at": next_check_at, "last": {"$literal": last}, "state": {"$literal": item["state"]}}}
+    ]
 
 
 def rejudgement(rejudged: Rejudged, record_id: str) -> Document:

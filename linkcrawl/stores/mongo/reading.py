@@ -11,8 +11,9 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from linkcrawl.items import DueLink, Record
-from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.stores.contract import RETIRED, HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
+from linkcrawl.stores.mongo.schema import RETIRED_ONLY
 from linkcrawl.stores.rows import LEAST, glob
 
 #: Records of one page. Each page is a query of its own, so that a slow reader keeps no cursor open.
@@ -20,6 +21,8 @@ PAGE = 500
 
 _ANY_ID = {"_id": {"$gte": MinKey()}}
 _CHECKED = {"last.checked_at": {"$gte": DatetimeMS(LEAST)}}
+#: The condition that a link isn't retired.
+ACTIVE = {"next_check_at": {"$lt": date(RETIRED)}}
 
 
 def matching_collections(database: Database[Document], pattern: str) -> list[str]:
@@ -36,7 +39,7 @@ def _conditions(database: Database[Document], now: float, link_filter: LinkFilte
         checked = {"$gte": first_from(link_filter.recheck_before)}
         if link_filter.recheck_after is not None:
             checked["$lte"] = last_until(link_filter.recheck_after)
-        conditions = [{"last.checked_at": {"$not": checked}}]
+        conditions = [{"last.checked_at": {"$not": checked}}, ACTIVE]
     if link_filter.collection is not None:
         conditions.append({"collections": {"$in": matching_collections(database, link_filter.collection)}})
     return conditions
@@ -125,8 +128,7 @@ def records(database: Database[Document], query: Query) -> Iterator[Record]:
     moment = _Moment.of(database)
     names = None if query.collection is None else matching_collections(database, query.collection)
     for page in _pages(database["records"], query, moment):
-        if names is not None:
-            page = _in_collections(database["links"], page, names)
+        page = _of_links(database, page, names, retired=query.retired)
         if query.changed or not query.history:
             page = _chosen(database["records"], page, query, moment)
         yield from map(record_from, page)
@@ -171,10 +173,27 @@ def _within(since: float | None, until: float | None) -> Document:
     return {"checked_at": bounds}
 
 
-def _in_collections(links: Collection[Document], page: list[Document], names: list[str]) -> list[Document]:
-    chosen = {"_id": {"$in": list({document["link"] for document in page})}, "collections": {"$in": names}}
-    inside = {link["_id"] for link in links.find(chosen, {"_id": 1}, hint="_id_")}
-    return [document for document in page if document["link"] in inside]
+def _of_links(
+    database: Database[Document], page: list[Document], names: list[str] | None, *, retired: bool
+) -> list[Document]:
+    """The records of a page whose links are active, or retired, and in one of the collections (None: in any)."""
+    ids = list({document["link"] for document in page})
+    chosen: Document = {"_id": {"$in": ids}, "next_check_at": {"$gte" if retired else "$lt": date(RETIRED)}}
+    if names is not None and not retired:
+        chosen["collections"] = {"$in": names}
+    links = {link["_id"]: link for link in database["links"].find(chosen, {"retired_at": 1}, hint="_id_")}
+    if names is not None and retired:
+        links = _mentioned_last(database["proxies"], links, names)
+    return [document for document in page if document["link"] in links]
+
+
+def _mentioned_last(proxies: Collection[Document], links: dict[str, Document], names: list[str]) -> dict[str, Document]:
+    """Of these retired links those that were mentioned last in one of the collections: in a mention that was retired
+    when the link was."""
+    chosen = {"link": {"$in": list(links)}, "collection": {"$in": names}, **RETIRED_ONLY}
+    found = proxies.find(chosen, {"link": 1, "retired_at": 1}, hint="by_link")
+    at_last = {line["link"] for line in found if line["retired_at"] == links[line["link"]]["retired_at"]}
+    return {link_id: link for link_id, link in links.items() if link_id in at_last}
 
 
 def _chosen(stored: Collection[Document], page: list[Document], query: Query, moment: _Moment) -> list[Document]:
@@ -236,16 +255,24 @@ def books(database: Database[Document], now: float) -> Totals:
     links = database["links"]
     due_now = links.count_documents({"next_check_at": {"$lte": last_until(now)}}, hint="by_due_time")
     checked = links.count_documents(_CHECKED, hint="by_last_check")
+    checked -= links.count_documents({**RETIRED_ONLY, **_CHECKED})
+    retired = links.count_documents(RETIRED_ONLY)
     stored = database["records"].count_documents(_ANY_ID, hint="_id_")
     proxies = database["proxies"].count_documents(_ANY_ID, hint="_id_")
+    proxies -= database["proxies"].count_documents(RETIRED_ONLY)
     total = links.count_documents(_ANY_ID, hint="_id_")
-    checked = min(checked, total)  # a link that moves on while it is counted may be counted twice
+    retired = min(retired, total)
+    active = total - retired
+    checked = max(0, min(checked, active))  # a link that moves on while it is counted may be counted twice
+    due_now = min(due_now, active)
     return Totals(
         links=total,
+        active=active,
+        retired=retired,
         proxies=proxies,
         checked=checked,
-        never_checked=total - checked,
+        never_checked=active - checked,
         due=due_now,
-        later=total - due_now,
+        later=active - due_now,
         records=stored,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.datetime_ms import DatetimeMS
 from OpenSSL import SSL
 from pymongo import ASCENDING, DESCENDING, HASHED, IndexModel, MongoClient, ReadPreference, WriteConcern
 from pymongo.database import Database
@@ -30,6 +31,7 @@ from linkcrawl.items import FIELDS_OF_RECORD
 from linkcrawl.stores.layout import LAYOUT
 from linkcrawl.stores.mongo.dropped import is_ours, restore_meta, restore_validators
 from linkcrawl.stores.mongo.migration import migrate
+from linkcrawl.stores.rows import LEAST
 from linkcrawl.urls.servers import shown, without_login
 
 #: Milliseconds, where the URL doesn't set them: to find a server that accepts writes, to connect to it, and to wait for
@@ -43,17 +45,35 @@ CODEC: CodecOptions[dict[str, Any]] = CodecOptions(datetime_conversion=DatetimeC
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 
 #: MongoDB's collections of a store. Its `collections` holds the names of the catalogue's collections.
-OURS = frozenset({"batches", "collections", "hosts", "links", "meta", "orders", "proxies", "records", "robots"})
+OURS = frozenset(
+    {
+        "batches",
+        "check_requests",
+        "collections",
+        "harvests",
+        "hosts",
+        "links",
+        "meta",
+        "orders",
+        "proxies",
+        "records",
+        "requested_checks",
+        "robots",
+    }
+)
 
 #: The BSON type of `_id` and the fields that a document must have. By them the server refuses documents of other
 #: programs (docs/mongodb.md). `meta` holds various.
 REQUIRED: dict[str, tuple[str, tuple[str, ...]]] = {
     "batches": ("binData", ("kind", "by", "items")),
+    "check_requests": ("string", ("asked_at", "by", "reason")),
     "collections": ("string", ()),
+    "harvests": ("int", ("began_at", "ended_at")),
     "hosts": ("string", ("head_useless_since", "last_end", "failing_since", "pace", "robots")),
     "links": ("string", ("url", "host", "priority", "next_check_at", "collections", "providers", "last", "state")),
     "orders": ("string", ("act", "at", "reason", "until")),
     "proxies": ("binData", ("link", "collection", "provider", "extra")),
+    "requested_checks": ("string", ("request", "link", "checked_at")),
     "robots": ("string", ("until", "entry")),
     "records": ("string", ("link", "n", *(part.name for part in FIELDS_OF_RECORD if part.since == 1))),
 }
@@ -68,6 +88,9 @@ def validator(name: str) -> dict[str, Any]:
         types |= {part.name: {"bsonType": [*part.type.bson, *(["null"] * part.null)]} for part in FIELDS_OF_RECORD}
     return {"$jsonSchema": {"required": ["_id", *fields], "properties": types}}
 
+
+#: Links and mentions that are retired; others have no `retired_at`, or null.
+RETIRED_ONLY = {"retired_at": {"$gte": DatetimeMS(LEAST)}}
 
 #: The indexes of each collection. All queries of the store use them (tests/contract/test_mongo_plans).
 INDEXES: dict[str, list[IndexModel]] = {
@@ -89,10 +112,24 @@ INDEXES: dict[str, list[IndexModel]] = {
             name="by_status",
         ),
         IndexModel([("url", HASHED)], name="by_url"),
+        IndexModel(
+            [("retired_at", ASCENDING), ("last.checked_at", ASCENDING)],
+            name="by_retirement",
+            partialFilterExpression=RETIRED_ONLY,
+        ),
     ],
     "proxies": [
         IndexModel([("link", ASCENDING)], name="by_link"),
         IndexModel([("collection", ASCENDING), ("record", ASCENDING)], name="by_collection"),
+        IndexModel(
+            [("retired_at", ASCENDING), ("collection", ASCENDING), ("link", ASCENDING)],
+            name="by_retirement",
+            partialFilterExpression=RETIRED_ONLY,
+        ),
+    ],
+    "requested_checks": [
+        IndexModel([("request", ASCENDING)], name="by_request"),
+        IndexModel([("checked_at", ASCENDING), ("link", ASCENDING)], name="by_link"),
     ],
     "robots": [IndexModel([("until", ASCENDING)], name="by_until")],
     "records": [

@@ -12,7 +12,17 @@ from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
 from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
-from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
+from linkcrawl.stores.contract import (
+    RETIRED,
+    AddCounts,
+    HostBacklog,
+    LinkEntry,
+    LinkFilter,
+    Proxy,
+    Query,
+    Summary,
+    Totals,
+)
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import (
@@ -177,7 +187,8 @@ class MongoStore:
             found = self._database["links"].find_one(
                 later, {"_id": 0, "next_check_at": 1}, sort=[("next_check_at", 1)], hint="by_due_time"
             )
-        return None if found is None else moment_of(found["next_check_at"])
+        moment = None if found is None else moment_of(found["next_check_at"])
+        return None if moment == RETIRED else moment
 
     def recall_future(self, after: float, now: float) -> tuple[int, float]:
         with faults(self._where):

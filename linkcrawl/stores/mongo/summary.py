@@ -11,11 +11,14 @@ from linkcrawl.items import Category, Record
 from linkcrawl.stores.contract import Mismatch, Summary, SummaryPart, Tally
 from linkcrawl.stores.mongo import reading
 from linkcrawl.stores.mongo.documents import Document, last_until, record_from
+from linkcrawl.stores.mongo.schema import RETIRED_ONLY
 from linkcrawl.stores.summary import Span, in_order, months, tallies_in_order, whole
 
 #: The field of a mention, by the field of a link that lists it.
 _MENTIONED = {"collections": "collection", "providers": "provider"}
 _MISMATCHED = {"last.mime_matches": False}
+#: The condition that a mention isn't retired.
+_LIVE = {"retired_at": None}
 
 
 def summary(database: Database[Document], now: float, top: int) -> Summary:
@@ -55,22 +58,25 @@ def _grouped(now: float, part: str | None) -> Document:
 
 def _hosts(database: Database[Document], now: float) -> Iterator[SummaryPart]:
     per_host: list[Document] = [
+        {"$match": _LIVE},
         {"$lookup": {"from": "links", "localField": "link", "foreignField": "_id", "as": "of"}},
         {"$group": {"_id": {"$first": "$of.host"}, "count": {"$sum": 1}}},
     ]
     proxies = {line["_id"]: line["count"] for line in database["proxies"].aggregate(per_host)}
-    return _parts(database["links"].aggregate([_grouped(now, "$host")]), proxies)
+    return _parts(database["links"].aggregate([{"$match": reading.ACTIVE}, _grouped(now, "$host")]), proxies)
 
 
 def _listed(database: Database[Document], field: str, now: float) -> Iterator[SummaryPart]:
     """The parts of collections or providers; links mentioned without one are a part as well."""
     mention = _MENTIONED[field]
-    counted = database["proxies"].aggregate([{"$group": {"_id": f"${mention}", "count": {"$sum": 1}}}])
+    counted = database["proxies"].aggregate(
+        [{"$match": _LIVE}, {"$group": {"_id": f"${mention}", "count": {"$sum": 1}}}]
+    )
     proxies = {line["_id"]: line["count"] for line in counted}
     yield from _parts(database["links"].aggregate([{"$unwind": f"${field}"}, _grouped(now, f"${field}")]), proxies)
     without = database["proxies"].aggregate(
         [
-            {"$match": {mention: None}},
+            {"$match": {mention: None, **_LIVE}},
             {"$group": {"_id": "$link"}},
             {"$lookup": {"from": "links", "localField": "_id", "foreignField": "_id", "as": "of"}},
             {"$replaceRoot": {"newRoot": {"$first": "$of"}}},
@@ -112,7 +118,7 @@ def _tally(line: Document) -> Tally:
 
 
 def _slowest(database: Database[Document], top: int) -> Iterator[Record]:
-    timed = database["links"].find({"last.duration_ms": {"$gte": 0}}, {"last.record": 1})
+    timed = database["links"].find({"last.duration_ms": {"$gte": 0}, **reading.ACTIVE}, {"last.record": 1})
     names = [link["last"]["record"] for link in timed.sort("last.duration_ms", -1).limit(top)]
     found = {document["_id"]: document for document in database["records"].find({"_id": {"$in": names}})}
     return (record_from(found[name]) for name in names)
@@ -122,7 +128,7 @@ def _mismatches(database: Database[Document], top: int) -> Iterator[Mismatch]:
     """By the link's expected media type, which never changes once given: it is the record's too."""
     pairs = database["links"].aggregate(
         [
-            {"$match": _MISMATCHED},
+            {"$match": {**_MISMATCHED, **reading.ACTIVE}},
             {
                 "$group": {
                     "_id": {"expected": "$expected_mime", "got": "$last.mime"},
@@ -167,3 +173,22 @@ def _spans(database: Database[Document]) -> Iterator[Span]:
             ends=stretch.get("ends"),
             count=span["count"],
         )
+    # The latest record of a retired link counts no more from the month in which the link was retired.
+    taken = {"$max": ["$retired_at", "$last.checked_at"]}
+    retired = database["links"].aggregate(
+        [
+            {"$match": {**RETIRED_ONLY, "last": {"$ne": None}}},
+            {
+                "$group": {
+                    "_id": {
+                        "category": "$last.category",
+                        "month": {"$dateToString": {"date": taken, "format": "%Y-%m"}},
+                    },
+                    "count": {"$sum": 1},
+                }
+            },
+        ]
+    )
+    for line in retired:
+        of = line["_id"]
+        yield Span(category=Category(of["category"]), begins=of["month"], ends=None, count=-line["count"])

@@ -38,7 +38,8 @@ from linkcrawl.stores.mongo.documents import (
     robots_document,
 )
 from linkcrawl.stores.mongo.mentions import changes, merge
-from linkcrawl.stores.mongo.schema import DURABLE
+from linkcrawl.stores.mongo.reading import ACTIVE
+from linkcrawl.stores.mongo.schema import DURABLE, RETIRED_ONLY
 from linkcrawl.stores.process_identity import is_alive, this_process
 from linkcrawl.stores.rows import text
 
@@ -290,7 +291,9 @@ class Writer:
             due = {"next_check_at": item["next_check_at"]}
             records.append(UpdateOne({"_id": item["record"]}, {"$set": item["said"] | due}))
             last = {f"last.{name}": value for name, value in item["said"].items()}
-            links.append(UpdateOne({"_id": item["link"], "last.record": item["record"]}, {"$set": last | due}))
+            of_record = {"_id": item["link"], "last.record": item["record"]}
+            links.append(UpdateOne(of_record, {"$set": last}))
+            links.append(UpdateOne({**of_record, **ACTIVE}, {"$set": due}))
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return AddCounts()
@@ -306,7 +309,9 @@ class Writer:
                 moved["state"] = item["state"]
             last = {f"last.{name}": value for name, value in item["said"].items()}
             latest = {"_id": item["link"], "last.record": item["record"], **_says(item["before"], "last.")}
-            links.append(UpdateOne(latest, {"$set": last | moved}))
+            links.append(UpdateOne({**latest, **ACTIVE}, {"$set": last | moved}))
+            kept = {name: value for name, value in moved.items() if name != "next_check_at"}
+            links.append(UpdateOne({**latest, **RETIRED_ONLY}, {"$set": last | kept}))
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return AddCounts()
@@ -347,7 +352,7 @@ def recall_future(links: Collection[Document], after: float, now: float) -> tupl
     if latest is None:
         return 0, 0.0
     count = links.count_documents(future, hint="by_last_check")
-    later = future | {"$expr": {"$gt": ["$next_check_at", "$last.checked_at"]}}
+    later = future | ACTIVE | {"$expr": {"$gt": ["$next_check_at", "$last.checked_at"]}}
     planned = {"$add": [date(now), {"$subtract": ["$next_check_at", "$last.checked_at"]}]}
     links.update_many(later, [{"$set": {"next_check_at": planned}}], hint="by_last_check")
     return count, moment_of(latest["last"]["checked_at"])
@@ -368,7 +373,7 @@ def _move(item: Document) -> UpdateOne:
     either: list[Document] = [{last: {"$not": {"$gte": record["checked_at"]}}}]
     if item.get("before") is not None:  # batches of older versions have none
         either.append({last: item["before"]})
-    return UpdateOne({"_id": record["link"], "$or": either}, {"$set": moved(item)})
+    return UpdateOne({"_id": record["link"], "$or": either}, moved(item))
 
 
 def _insert(collection: Collection[Document], documents: Sequence[Document]) -> set[Any]:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from linkcrawl.items import Act, Category, Order
+from linkcrawl.stores.contract import RETIRED
 from linkcrawl.stores.rows import text
 
 _GIVE = """
@@ -18,7 +19,9 @@ UPDATE records SET category = ?, reason = ?, error = ?, confirmed = 1, next_chec
 WHERE id = (SELECT last_record_id FROM links WHERE id = ?) AND checked_at >= ? AND reason <> ?
 """
 
-_DUE_AGAIN = "UPDATE links SET next_check_at = ?, last_category = ? WHERE id = ?"
+_DUE_AGAIN = (
+    f"UPDATE links SET next_check_at = iif(next_check_at < {RETIRED}, ?, next_check_at), last_category = ? WHERE id = ?"
+)
 
 _PRUNE = """
 DELETE FROM records
@@ -64,7 +67,8 @@ def recall_future(db: sqlite3.Connection, after: float, now: float) -> tuple[int
     row = db.execute(f"SELECT count(*), max(last_checked_at) FROM links WHERE {of_the_future}", values).fetchone()
     if row[0]:
         planned = "next_check_at = :now + (next_check_at - last_checked_at)"
-        db.execute(f"UPDATE links SET {planned} WHERE {of_the_future} AND next_check_at > last_checked_at", values)
+        later = f"next_check_at > last_checked_at AND next_check_at < {RETIRED}"
+        db.execute(f"UPDATE links SET {planned} WHERE {of_the_future} AND {later}", values)
     return row[0], row[1] or 0.0
 
 

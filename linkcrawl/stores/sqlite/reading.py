@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linkcrawl.items import FIELDS_OF_RECORD, HOPS, TEXTS, Category, DueLink, Record
-from linkcrawl.stores.contract import HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.stores.contract import RETIRED, HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.rows import from_json, glob, record_of, state_of
 
 # Links in one of the collections whose ids are in a JSON list: for statements that read many links …
@@ -20,6 +20,12 @@ _IN_COLLECTIONS = (
 _EACH_IN_COLLECTIONS = """EXISTS (
     SELECT 1 FROM link_collections
     WHERE link_id = links.id AND collection_id IN (SELECT value FROM json_each(:collections))
+)"""
+# Retired links that were mentioned last in one of them: in the mentions that were retired when the link was.
+_LAST_IN_COLLECTIONS = """EXISTS (
+    SELECT 1 FROM proxies
+    WHERE link_id = links.id AND proxies.retired_at = links.retired_at
+      AND collection_id IN (SELECT value FROM json_each(:collections))
 )"""
 
 _DUE = """
@@ -52,8 +58,11 @@ FROM (
 JOIN hosts ON hosts.id = counted.host_id
 """
 
-_TOTALS = """
-SELECT count(*), count(last_checked_at), coalesce(sum(next_check_at <= ?), 0) FROM links INDEXED BY links_by_turn
+_TOTALS = f"""
+SELECT count(*) AS links, count(*) FILTER (WHERE next_check_at >= {RETIRED}) AS retired,
+       count(last_checked_at) FILTER (WHERE next_check_at < {RETIRED}) AS checked,
+       count(*) FILTER (WHERE next_check_at <= ?) AS due
+FROM links INDEXED BY links_by_turn
 """
 
 _RECORDS = """
@@ -117,7 +126,7 @@ def _due_condition(
                 f"{condition} OR last_checked_at > :after",
                 {**values, "after": link_filter.recheck_after},
             )
-        condition = f"({condition})"
+        condition = f"next_check_at < {RETIRED} AND ({condition})"
     if link_filter.collection is None:
         return condition, values
     return f"{condition} AND {in_collections}", {**values, "collections": globs.ids(db, link_filter.collection)}
@@ -228,8 +237,9 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
         where.append("records.checked_at < :until")
     if query.category is not None:
         where.append("records.category = :category")
+    where.append(f"links.next_check_at {'>=' if query.retired else '<'} {RETIRED}")
     if query.collection is not None:
-        where.append(f"records.link_id {_IN_COLLECTIONS}")
+        where.append(_LAST_IN_COLLECTIONS if query.retired else f"records.link_id {_IN_COLLECTIONS}")
         values["collections"] = Globs().ids(db, query.collection)
     if query.redirected:
         where.append("records.redirects > 0")
@@ -264,13 +274,28 @@ def record(row: sqlite3.Row) -> Record:
 
 def books(db: sqlite3.Connection, now: float) -> Totals:
     """See Store.books. The caller's transaction makes the counts be of one moment."""
-    links, checked, due_now = db.execute(_TOTALS, (now,)).fetchone()
+    links, retired, checked, due_now = db.execute(_TOTALS, (now,)).fetchone()
+    active = links - retired
     return Totals(
         links=links,
-        proxies=db.execute("SELECT count(*) FROM proxies").fetchone()[0],
+        active=active,
+        retired=retired,
+        proxies=db.execute("SELECT count(*) FROM proxies").fetchone()[0] - _retired_mentions(db),
         checked=checked,
-        never_checked=links - checked,
+        never_checked=active - checked,
         due=due_now,
-        later=links - due_now,
+        later=active - due_now,
         records=db.execute("SELECT count(*) FROM records").fetchone()[0],
     )
+
+
+def knows_retiring(db: sqlite3.Connection) -> bool:
+    """False for an older store that may only be read: nothing of it is retired."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'proxies_retired'").fetchone() is not None
+
+
+def _retired_mentions(db: sqlite3.Connection) -> int:
+    if not knows_retiring(db):
+        return 0
+    counted = "SELECT count(*) FROM proxies INDEXED BY proxies_retired WHERE retired_at IS NOT NULL"
+    return int(db.execute(counted).fetchone()[0])

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from linkcrawl.items import DueLink, Record, Rejudged
+from linkcrawl.stores.contract import RETIRED
 from linkcrawl.stores.rows import JUDGED, record_document, state_document, to_json
 from linkcrawl.stores.sqlite import reading
 
@@ -32,8 +33,9 @@ SELECT 1 FROM links JOIN records ON records.id = last_record_id
 WHERE links.id = :link_id AND records.checked_at = :checked_at AND records.category = :category AND reason = :reason
   AND confirmed = :confirmed AND verdict_version = :verdict_version
 """
-_MOVE = """
-UPDATE links SET next_check_at = :next_check_at, last_category = :category, attempt = :attempt, interval = :interval,
+_MOVE = f"""
+UPDATE links SET next_check_at = iif(next_check_at < {RETIRED}, :next_check_at, next_check_at),
+    last_category = :category, attempt = :attempt, interval = :interval,
     hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
 WHERE id = :link_id
 """

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
-from linkcrawl.stores.layout import ADDED_TABLES, ADDED_TO_HOSTS, LAYOUT, added_fields, renamed_reasons
+from linkcrawl.stores.layout import ADDED_COLUMNS, ADDED_TABLES, LAYOUT, added_fields, renamed_reasons
 from linkcrawl.units import HOUR
 
 #: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
@@ -145,11 +145,40 @@ CREATE TABLE robots (
     entry TEXT NOT NULL
 ) STRICT;
 """,
+    "harvests": """
+-- Harvests that were said to be complete. `ended_at`: null while its sources are being read, and for ever after a kill.
+CREATE TABLE harvests (id INTEGER PRIMARY KEY, began_at REAL NOT NULL, ended_at REAL) STRICT;
+-- Answers at once whether any mention is retired, and which links a collection has lost.
+CREATE INDEX proxies_retired ON proxies (collection_id, link_id) WHERE retired_at IS NOT NULL;
+CREATE INDEX links_retired ON links (retired_at) WHERE retired_at IS NOT NULL;
+""",
+    "check_requests": """
+CREATE TABLE check_requests (
+    id TEXT NOT NULL PRIMARY KEY,
+    asked_at REAL NOT NULL,
+    by TEXT NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+""",
+    "requested_checks": """
+-- The links of each request. `checked_at`: of the record that answers it, null until then.
+CREATE TABLE requested_checks (
+    request_id TEXT NOT NULL,
+    link_id INTEGER NOT NULL,
+    checked_at REAL,
+    PRIMARY KEY (request_id, link_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX requested_open ON requested_checks (link_id) WHERE checked_at IS NULL;
+""",
 }
 
-
-#: The columns of host memory that came later. `failing_days` is JSON.
-_LATER_OF_HOSTS = {"failing_days": "TEXT NOT NULL DEFAULT '[]'"}
+#: The columns that came later, by table.
+_LATER_COLUMNS = {
+    "host_memory": {"failing_days": "TEXT NOT NULL DEFAULT '[]'"},  # JSON
+    "links": {"retired_at": "REAL"},
+    # `harvest`: the last harvest that mentioned it (harvests.id), 0 for none
+    "proxies": {"retired_at": "REAL", "harvest": "INTEGER NOT NULL DEFAULT 0"},
+}
 
 
 def _script(version: int) -> str:
@@ -158,8 +187,9 @@ def _script(version: int) -> str:
         return _FIRST
     lines = [f"ALTER TABLE records ADD COLUMN {_column(part)};" for part in added_fields(version)]
     lines += [
-        f"ALTER TABLE host_memory ADD COLUMN {name} {_LATER_OF_HOSTS[name]};"
-        for name in ADDED_TO_HOSTS.get(version, ())
+        f"ALTER TABLE {table} ADD COLUMN {name} {_LATER_COLUMNS[table][name]};"
+        for table, names in ADDED_COLUMNS.get(version, {}).items()
+        for name in names
     ]
     lines += [
         f"UPDATE records SET reason = {_literal(new)} WHERE reason = {_literal(old)};"

@@ -14,7 +14,17 @@ from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
-from linkcrawl.stores.contract import AddCounts, HostBacklog, LinkEntry, LinkFilter, Proxy, Query, Summary, Totals
+from linkcrawl.stores.contract import (
+    RETIRED,
+    AddCounts,
+    HostBacklog,
+    LinkEntry,
+    LinkFilter,
+    Proxy,
+    Query,
+    Summary,
+    Totals,
+)
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite import orders, reading, rejudging
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
@@ -30,9 +40,11 @@ _ADD_RECORD = (
 )
 # A record that is older than the link's latest joins the history only; unless a clock was put back, and that latest is
 # the one that the check began on.
-_MOVE_LINK = """
+# A retired link stays retired.
+_MOVE_LINK = f"""
 UPDATE links
-SET next_check_at = :next_check_at, last_checked_at = :checked_at, last_record_id = :record_id,
+SET next_check_at = iif(next_check_at < {RETIRED}, :next_check_at, next_check_at),
+    last_checked_at = :checked_at, last_record_id = :record_id,
     last_category = :category, attempt = :attempt, interval = :interval,
     hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
 WHERE id = :link_id AND (last_checked_at IS NULL OR last_checked_at < :checked_at OR last_checked_at = :before)
@@ -222,7 +234,7 @@ class SqliteStore:
         with faults(self._path):
             row = self._db.execute("SELECT min(next_check_at) FROM links WHERE next_check_at > ?", (now,)).fetchone()
         moment: float | None = row[0]
-        return moment
+        return None if moment == RETIRED else moment
 
     def recall_future(self, after: float, now: float) -> tuple[int, float]:
         with self._transaction() as db:
