@@ -210,9 +210,10 @@ def answered(check: Check, outcome: Outcome) -> Next | Done:
     return _ended(check, request, outcome, reason_of_answer(outcome.status, outcome.headers), None)
 
 
-def denied(check: Check, denial: Denial, at: float) -> Done:
-    """The end of a check whose next request may not be sent, at `at` (Unix seconds). No hop is added; those before
-    stay. Raises ValueError for a word that is not one of DENIALS."""
+def denied(check: Check, denial: Denial, at: float) -> Next | Done:
+    """What follows where the next request may not be sent, at `at` (Unix seconds): the end; or, at a login that only
+    HEAD has led to, the second chain. No hop is added; those before stay. Raises ValueError for a word that is not one
+    of DENIALS."""
     request = _pending(check)
     if isinstance(denial.reason, Failure):
         reason, login_shows = reason_of_failure(denial.reason), True
@@ -222,6 +223,8 @@ def denied(check: Check, denial: Denial, at: float) -> Done:
         raise ValueError(f"{denial.reason!r} denies no request; {', '.join(sorted(DENIALS))} or a Failure do")
     error = _error(denial.error, reason)
     if login_shows and _login(check, None, reason):
+        if request.method == "HEAD" and check.start is not None:
+            return _ask_by_get(check, check.start, request, "login_redirect")
         reason = "login_redirect"
     finding = Finding(
         verdict=judge(reason),
@@ -310,8 +313,7 @@ def _ended(
     login = _login(check, outcome, reason)
     doubt = _doubt(check, request, outcome, reason, login)
     if request.method == "HEAD" and start is not None and doubt is not None:
-        check = evolve(check, head_doubt=doubt, head_doubted_at=request.target.host)
-        return _send(check, _request(check, "GET", start), RequestChain(first=len(check.hops)))
+        return _ask_by_get(check, start, request, doubt)
     if login:
         error, reason = _error(error, "login_redirect"), "login_redirect"
     if reason == "ok":
@@ -336,6 +338,12 @@ def _ended(
     better = verdict.category is Category.OK and (doubt is None or check.head_doubt not in _MILD)
     learned = better and start is not None and check.head_doubted_at == start.host
     return Done(check=evolve(check, request=None), finding=finding, head_useless=learned or None)
+
+
+def _ask_by_get(check: Check, start: Target, request: NextRequest, doubt: str) -> Next:
+    """The second chain, after a first one by HEAD that ended in this doubt with `request`."""
+    check = evolve(check, head_doubt=doubt, head_doubted_at=request.target.host)
+    return _send(check, _request(check, "GET", start), RequestChain(first=len(check.hops)))
 
 
 def _doubt(check: Check, request: NextRequest, outcome: Outcome, reason: str, login: bool) -> str | None:

@@ -105,8 +105,9 @@ class Checks(Protocol):
     def resume(self, link: DueLink, check: Check) -> Request:
         """The next request of a check that another worker has begun."""
 
-    def deny(self, request: Request, denial: Denial) -> Finished:
-        """The record of a check whose next request may not be sent."""
+    def deny(self, request: Request, denial: Denial) -> Request | Finished:
+        """What follows where the next request of a check may not be sent: its record, or, where robots.txt denies it,
+        another request, which waits for its gate like any hop."""
 
 
 class Engine(Protocol):

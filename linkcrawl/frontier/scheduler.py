@@ -285,7 +285,7 @@ class Scheduler(BaseScheduler):
         self._limits.refund(request)
         self._ownership.return_permits(request)
         if isinstance(answer, Denial):
-            self._dispatcher.emit(self._checks.deny(request, answer))
+            self._go_on(self._checks.deny(request, answer))
             return None
         if answer is None or not self._ownership.acquire_permits(gate, answer, self._frontier.router.lane_of(answer)):
             return None
@@ -305,17 +305,23 @@ class Scheduler(BaseScheduler):
         denial = self._ownership.begin(link)
         begun = self._checks.begin(link, applied)
         if isinstance(begun, Finished):
-            record = begun
+            step: Request | Finished = begun
         else:
             context_of(begun).starts_limits = bool(applied.limits)
             if denial is None:
                 if not applied.limits:  # rules have changed since it had its permits
                     self._ownership.return_permits(link)
                 return begun
-            record = self._checks.deny(begun, denial)
+            step = self._checks.deny(begun, denial)
         self._ownership.return_permits(link)
-        self._dispatcher.emit(record)
+        self._go_on(step)
         return None
+
+    def _go_on(self, step: Request | Finished) -> None:
+        if isinstance(step, Request):
+            self._frontier.router.enqueue(step)
+        else:
+            self._dispatcher.emit(step)
 
     def _judge(self, request: Request, now: float) -> Request | Denial | None:
         """What policy and robots.txt say to a request, as RobotsFetcher.check gives it; a fault of ours ends the check

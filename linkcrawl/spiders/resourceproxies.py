@@ -116,15 +116,13 @@ class ResourceProxies(scrapy.Spider):
         request: Request = failure.request  # type: ignore[attr-defined]
         yield from self._go_on(request, failure)
 
-    def deny(self, request: Request, denial: Denial) -> Finished:
-        """The end of a check whose next request may not be sent."""
+    def deny(self, request: Request, denial: Denial) -> Request | Finished:
+        """What follows where the next request of a check may not be sent."""
         link, check = _check_of(request)
         try:
-            finished = self._act(link, denied(check, denial, self.session.now()))
+            return self._act(link, denied(check, denial, self.session.now()))
         except Exception as fault:
             return self._aborted(link, check, fault)
-        assert isinstance(finished, Finished)
-        return finished
 
     def resume(self, link: DueLink, check: Check) -> Request:
         """The next request of a check that was begun by another worker."""

@@ -146,6 +146,7 @@ class FakeChecks:
 
     session: Session
     denied: list[tuple[str, Denial]] = field(factory=list)
+    after_denial: dict[str, str] = field(factory=dict)  # URLs after which another is asked
 
     def begin(self, link: DueLink, applied: Applied) -> Request | Finished:
         return self.resume(link, Check(url=link.url, rules=Rules()))
@@ -155,8 +156,10 @@ class FakeChecks:
         made = request_to(url, link=link, check=check, lease_epoch=self.session.lease_epoch)
         return made.replace(callback=self.answered, errback=self.failed)
 
-    def deny(self, request: Request, denial: Denial) -> Finished:
+    def deny(self, request: Request, denial: Denial) -> Request | Finished:
         self.denied.append((request.url, denial))
+        if request.url in self.after_denial:
+            return request_to(self.after_denial[request.url], link=context_of(request).link)
         return (request.url, denial)  # type: ignore[return-value]
 
     def answered(self, response: Response) -> Iterator[Any]:

@@ -105,14 +105,31 @@ def test_barred(
     ],
 )
 def test_barred_at_a_login(bar: str | Failure, word: str) -> None:
-    """What an identity provider's robots.txt says does not hide that the link leads there."""
-    assert denied(waiting(answer(302, IDP)).check, Denial(reason=bar), START).finding.verdict.reason == word
+    """What an identity provider's robots.txt says does not hide that the link leads there, once GET has been there."""
+    step = denied(waiting(answer(302, IDP)).check, Denial(reason=bar), START)
+    assert isinstance(step, Next) is (word == "login_redirect")
+    if isinstance(step, Next):
+        assert (step.request.method, step.request.target.url) == ("GET", f"{HOST}/doc")
+        again = answered(step.check, answer(302, IDP))
+        assert isinstance(again, Next)
+        step = denied(again.check, Denial(reason=bar), START)
+    assert isinstance(step, Done)
+    assert step.finding.verdict.reason == word
 
 
-@pytest.mark.parametrize("before", [[], [answer(302, "http://b.example/")], [answer(302, IDP)]])
+def test_a_login_behind_robots_txt_that_only_head_is_sent_to_says_nothing() -> None:
+    step = denied(waiting(answer(302, IDP)).check, Denial(reason="robots_disallowed"), START)
+    assert isinstance(step, Next)
+    done = answered(step.check, answer(200))
+    assert isinstance(done, Done)
+    assert (done.finding.verdict.reason, done.finding.method, done.finding.redirects) == ("ok", "GET", 0)
+
+
+@pytest.mark.parametrize("before", [[], [answer(302, "http://b.example/")], [answer(404)]])
 @pytest.mark.parametrize("timed_out", [True, False])
 def test_a_time_limit_on_robots_txt_ended_the_check(before: list[Outcome], timed_out: bool) -> None:
     done = denied(waiting(*before).check, Denial(reason="robots_unreachable", timed_out=timed_out), START)
+    assert isinstance(done, Done)
     assert done.finding.timeout is timed_out
 
 

@@ -269,6 +269,21 @@ def test_what_policy_skips_is_a_record_without_a_request(opened: Callable[..., C
     assert crawl.frontier.bench.gates[A].state is GateState.IDLE
 
 
+def test_what_follows_a_denied_request_waits_for_its_own_gate(opened: Callable[..., Crawl]) -> None:
+    crawl = opened('[[policy]]\nname = "p"\nhosts = ["a.example"]\nskip = ["*"]\n')
+
+    async def steps() -> None:
+        (link,) = crawl.due(A)
+        crawl.checks.after_denial[link.url] = f"http://{B}/again"
+        crawl.frontier.keeper.looked_up.add(B)
+        await crawl.ask()
+        await crawl.ask()
+        assert [denial.reason for _, denial in crawl.checks.denied] == ["skipped_by_policy"]
+
+    in_loop(steps)
+    assert crawl.sent == [f"http://{B}/robots.txt"], "what robots.txt there says comes first, as ever"
+
+
 def test_a_link_that_the_ownership_denies_is_never_sent(opened: Callable[..., Crawl]) -> None:
     crawl = opened(poison=Denial(reason="poison_link"))
 
