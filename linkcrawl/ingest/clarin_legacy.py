@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
+from linkcrawl import urls
 from linkcrawl.check.conclude import recorded
 from linkcrawl.check.fields import bare_mime
 from linkcrawl.check.procedure import Finding
@@ -175,12 +176,13 @@ def _finished(link: DueLink, old: Mapping[str, Any], checked_at: float, name: st
     status = _number(old.get("status"), 100, 999)
     reason = reason_of(status, old)
     redirects = _number(old.get("redirectCount")) or 0
+    target = urls.read(link.url)
     finding = Finding(
         verdict=judge(reason),
         status=status,
         method=_method(old.get("method")),
         redirects=redirects,
-        final_url=None if redirects else link.url,
+        final_url=None if redirects else target.url if isinstance(target, urls.Target) else link.url,
         timeout=reason == "timeout",
         duration_ms=_number(old.get("duration")),
         mime=bare_mime(_text(old.get("contentType")) or ""),

@@ -6,6 +6,7 @@ identifiers leads to walls and has none.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -13,12 +14,10 @@ from attrs import frozen
 
 from linkcrawl import urls
 from linkcrawl.items import Record
-from linkcrawl.stores.contract import Query, Store
+from linkcrawl.stores.contract import REFUSALS, Query, Store
 
 #: Reason of a record that shows a wall.
 CHALLENGED = "bot_challenge"
-#: Reasons of records that say: the host turned us away.
-REASONS = (CHALLENGED, "rate_limited", "host_blocked", "http_403")
 #: What a wall is called that no product could be named for.
 UNNAMED = "unnamed"
 #: Records whose mentions are read together.
@@ -103,11 +102,12 @@ def walls_by_product(by_host: Mapping[str, Counter[str]]) -> tuple[WallCount, ..
 
 def refusals_of(store: Store, host: str) -> tuple[Refusal, ...]:
     """How a host turns us away by now, most links first; empty where it doesn't."""
+    at = _urls_of(host)
     links: defaultdict[_Kind, list[int | str]] = defaultdict(list)
-    for record in _at(host, store.records(Query(reasons=REASONS))):
+    for record in _at(host, store.records(Query(reasons=REFUSALS, ended_at=at))):
         links[_Kind.of(record)].append(record.link_id)
     times: dict[_Kind, tuple[float, float]] = {}
-    for record in _at(host, store.records(Query(reasons=REASONS, history=True))) if links else ():
+    for record in _at(host, store.records(Query(reasons=REFUSALS, ended_at=at, history=True))) if links else ():
         kind = _Kind.of(record)
         times[kind] = times.get(kind, (record.checked_at, 0.0))[0], record.checked_at
     found = [
@@ -124,6 +124,12 @@ def refusals_of(store: Store, host: str) -> tuple[Refusal, ...]:
         if kind in times  # else it was pruned between the two questions
     ]
     return tuple(sorted(found, key=lambda refusal: (-refusal.links, refusal.reason, refusal.status or 0)))
+
+
+def _urls_of(host: str) -> tuple[str, ...]:
+    """How the URLs of a host (key) begin, with and without the root's dot."""
+    name, port = re.fullmatch(r"(.*?)(:[0-9]+)?", host, re.DOTALL).groups("")  # type: ignore[union-attr]
+    return tuple(f"{scheme}://{name}{dot}{port}/" for scheme in ("http", "https") for dot in ("", "."))
 
 
 def _at(host: str, records: Iterable[Record]) -> Iterable[Record]:

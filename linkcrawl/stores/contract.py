@@ -81,6 +81,10 @@ class HostBacklog:
     due: int
 
 
+#: Reasons of records that say: the host turned us away. Stores have an index of these.
+REFUSALS = ("bot_challenge", "rate_limited", "host_blocked", "http_403")
+
+
 @frozen(kw_only=True)
 class Query:
     """Which records to read. Times are Unix seconds, half open: since <= checked_at < until.
@@ -90,8 +94,10 @@ class Query:
     or final URL differ from the link's check before (of any time), and each link's first. `collection`: records of
     links that belong to such a collection now, even if they joined it after the check. Globs are case-sensitive and
     know `*` (any text) and `?` (any one character) only. `redirected`: those with redirects.
-    `reasons`: those with one of these reasons; empty: with any. `retired`: records of retired links only, else of
-    active ones only; `collection` then means where a link was mentioned last.
+    `reasons`: those with one of these reasons; empty: with any. Where all of these are REFUSALS no other records are
+    searched. `ended_at`: those whose final URL begins with one of these texts, or that have none; empty: all.
+    `retired`: records of retired links only, else of active ones only; `collection` then means where a link was
+    mentioned last.
     """
 
     since: float | None = None
@@ -103,6 +109,7 @@ class Query:
     redirected: bool = False
     reasons: tuple[str, ...] = ()
     retired: bool = False
+    ended_at: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

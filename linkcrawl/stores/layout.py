@@ -28,8 +28,13 @@ ADDED_COLUMNS: Mapping[int, Mapping[str, tuple[str, ...]]] = {
     5: {"links": ("retired_at",), "proxies": ("retired_at", "harvest")},
 }
 
+#: The version that brought the index of REFUSALS (stores.contract).
+INDEXED_REFUSALS = 6
+
 #: The version that this program writes.
-LAYOUT = max(*RENAMED_REASONS, *ADDED_TABLES, *ADDED_COLUMNS, *(part.since for part in FIELDS_OF_RECORD))
+LAYOUT = max(
+    *RENAMED_REASONS, *ADDED_TABLES, *ADDED_COLUMNS, INDEXED_REFUSALS, *(part.since for part in FIELDS_OF_RECORD)
+)
 
 _WORDS_OF_NOW = {old: new for words in RENAMED_REASONS.values() for old, new in words.items()}
 

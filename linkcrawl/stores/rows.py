@@ -76,6 +76,11 @@ def from_json(stored: str) -> Any:
     return json.loads(stored)
 
 
+def after_prefix(prefix: str) -> str:
+    """The first text, by code points, after all those that begin with `prefix`, which isn't empty."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
 @lru_cache(maxsize=256)
 def glob(pattern: str) -> re.Pattern[str]:
     """A glob of the contract as a compiled pattern for `fullmatch`: `*` matches any text, `?` any one character,

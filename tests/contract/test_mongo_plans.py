@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from linkcrawl.items import Category
-from linkcrawl.stores.contract import LinkFilter, Query, Store
+from linkcrawl.stores.contract import REFUSALS, LinkFilter, Query, Store
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, links
 from tests.contract.mongodb import database, looking_at, server_url
@@ -66,6 +66,8 @@ QUESTIONS: dict[str, Any] = {
     "records of a time": lambda store: store.records(Query(since=110.0, until=120.0)),
     "records of a category": lambda store: store.records(Query(category=Category.OK, history=True)),
     "changes in a collection": lambda store: store.records(Query(changed=True, collection="C1")),
+    "refusals": lambda store: store.records(Query(reasons=REFUSALS, history=True)),
+    "refusals of a host": lambda store: store.records(Query(reasons=REFUSALS, ended_at=("http://1.example/",))),
     "latest": lambda store: store.latest(key(1)),
     "link": lambda store: store.link(key(1)),
     "proxies": lambda store: store.proxies([key(n).hex() for n in range(200)]),
@@ -84,6 +86,15 @@ def test_it_is_answered_by_an_index(filled: str, question: str) -> None:
 @pytest.mark.parametrize("question", ["backlog", "next_due_at", "books"])
 def test_what_is_asked_of_all_links_reads_no_document(filled: str, question: str) -> None:
     assert {line["docsExamined"] for line in profiled(filled, question)} == {0}
+
+
+def test_refusals_are_read_without_other_records(filled: str) -> None:
+    with closing(open_store(filled)) as store:
+        for host, reason in (("1.example", "http_403"), ("2.example", "http_403"), ("2.example", "bot_challenge")):
+            found = [link for link in links(store, host) if link.last_category is None]
+            store.finish([check(link, 500.0, reason=reason, final_url=f"http://{host}/x") for link in found[:3]])
+    of_records = [line for line in profiled(filled, "refusals") if line["ns"].endswith(".records")]
+    assert sum(line["docsExamined"] for line in of_records) == 9
 
 
 @pytest.mark.parametrize("limit", [1, 5, 20])

@@ -11,12 +11,41 @@ from hypothesis import strategies as st
 
 from linkcrawl import items
 from linkcrawl.items import FIELDS_OF_RECORD, Category, Hop, Record
-from linkcrawl.stores.contract import LinkFilter, Query, Store, Tally, Totals
+from linkcrawl.stores.contract import REFUSALS, LinkFilter, Query, Store, Tally, Totals
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, history, key, link, links, own_check, record
 
 FRESH = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BROKEN = {"category": Category.BROKEN, "reason": "http_404", "status": 404}
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("reasons", [(), ("http_403",), REFUSALS, ("http_403", "ok")])
+@pytest.mark.parametrize(
+    "ended_at", [(), ("http://a.example/",), ("http://a.example/", "http://b.example:80\U0010fffe/")]
+)
+def test_records_by_reason_and_by_where_they_ended(
+    store: Store, reasons: tuple[str, ...], ended_at: tuple[str, ...], history: bool
+) -> None:
+    store.add([entry(n) for n in range(12)])
+    ends = ["http://a.example/", "http://a.example/x", "http://a.example.evil/", "http://a.example0", None, "x"]
+    kept = []
+    for n in range(12):
+        for at in (1.0, 2.0):
+            reason = ("http_403", "ok", "bot_challenge")[(n + int(at)) % 3]
+            finished = check(link(store, n), at * 100 + n, reason=reason, final_url=ends[n % 6])
+            store.finish([finished])
+            kept.append((at, finished.record))
+    found = list(store.records(Query(reasons=reasons, ended_at=ended_at, history=history)))
+    expected = [
+        one
+        for at, one in kept
+        if (history or at == 2.0)
+        and (not reasons or one.reason in reasons)
+        and (not ended_at or one.final_url is None or one.final_url.startswith(ended_at))
+    ]
+    assert found == sorted(expected, key=lambda one: one.checked_at)
+    assert found
 
 
 def test_a_link_is_due_until_its_record_is_stored(url: str, opened: Callable[[str], Store]) -> None:

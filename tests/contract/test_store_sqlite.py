@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from linkcrawl.errors import StoreBusy, StoreError, StoreLost
-from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.contract import REFUSALS, LinkFilter, Query, Store
 from linkcrawl.stores.opening import open_existing, open_store
-from linkcrawl.stores.sqlite import schema
+from linkcrawl.stores.sqlite import reading, schema
 from linkcrawl.stores.sqlite.store import SqliteStore
 from tests.contract.making import FOREVER, check, entry, link, links
 from tests.contract.processes import line, process
@@ -276,6 +276,22 @@ def filled(url: str) -> Iterator[SqliteStore]:
     store.finish([check(found, 10.0) for found in links(store)[:15]])
     yield store
     store.close()
+
+
+@pytest.mark.parametrize("ended_at", [(), ("http://a.example/", "https://a.example/")])
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("reasons", [("bot_challenge",), REFUSALS])
+def test_refusals_are_read_without_other_records(
+    filled: SqliteStore, ended_at: tuple[str, ...], history: bool, reasons: tuple[str, ...]
+) -> None:
+    query = Query(reasons=reasons, history=history, ended_at=ended_at)
+    plans = _plans(filled, lambda store: list(reading.records(filled._db, query)))
+    assert any("SEARCH records USING INDEX records_refused (reason=?" in plan for plan in plans)
+    assert not [plan for plan in plans if "SCAN" in plan.partition("<-")[0]]
+
+
+def test_the_index_of_refusals_has_them_all() -> None:
+    assert f"reason IN {REFUSALS}" == schema.REFUSED
 
 
 NARROWED = [

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from linkcrawl import urls
 from linkcrawl.audit.log import AuditEntry
 from linkcrawl.audit.pace import HostPace, pace_at
 from linkcrawl.commands import hosts
@@ -51,6 +52,19 @@ def fill(store: Store) -> None:
     store.finish([check(link(store, 4, a), T0 - 2 * DAY, **FORBIDDEN)])
     store.finish([check(link(store, 1, a), T0 - DAY + 1, **ANUBIS), check(link(store, 5, a), T0 - DAY)])
     store.finish([check(link(store, 6, "b.example"), T0 - DAY, **UNKNOWN_WALL)])
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["HTTP://A.Example?x", "https://a.example./x", "http://[::1]:81/x", "http://[::1]", "https://a.example.:8443/"],
+)
+def test_a_host_is_found_however_its_url_is_written(tmp_path: Path, url: str) -> None:
+    target = urls.read(url)
+    assert isinstance(target, urls.Target)
+    with closing(open_store(f"sqlite:///{tmp_path}/links.db")) as store:
+        store.add([entry(1, "a.example")])
+        store.finish([check(link(store, 1, "a.example"), T0, **FORBIDDEN, final_url=target.url)])
+        assert [refusal.links for refusal in refusals_of(store, target.host)] == [1]
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from linkcrawl.items import DueLink, Record
-from linkcrawl.stores.contract import RETIRED, HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.stores.contract import REFUSALS, RETIRED, HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
-from linkcrawl.stores.mongo.schema import RETIRED_ONLY
-from linkcrawl.stores.rows import LEAST, glob
+from linkcrawl.stores.mongo.schema import BY_REFUSAL, RETIRED_ONLY
+from linkcrawl.stores.rows import LEAST, after_prefix, glob
 
 #: Records of one page. Each page is a query of its own, so that a slow reader keeps no cursor open.
 PAGE = 500
@@ -143,7 +143,12 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
         conditions.append({"redirects": {"$gt": 0}})
     if query.reasons:
         conditions.append({"reason": {"$in": list(query.reasons)}})
+    if query.ended_at:
+        ranges = [{"final_url": {"$gte": start, "$lt": after_prefix(start)}} for start in query.ended_at]
+        conditions.append({"$or": [{"final_url": None}, *ranges]})
     hint = "by_time" if query.category is None else "by_category"
+    if query.reasons and set(query.reasons) <= set(REFUSALS) and BY_REFUSAL in stored.index_information():
+        hint = BY_REFUSAL
     order = [("checked_at", 1), ("n", 1)]
     parts: list[Document] = [{}]
     while parts:

@@ -28,6 +28,7 @@ from pymongo.errors import (
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import FIELDS_OF_RECORD
+from linkcrawl.stores.contract import REFUSALS
 from linkcrawl.stores.layout import LAYOUT
 from linkcrawl.stores.mongo.dropped import is_ours, restore_meta, restore_validators
 from linkcrawl.stores.mongo.migration import migrate
@@ -92,6 +93,8 @@ def validator(name: str) -> dict[str, Any]:
 #: Links and mentions that are retired; others have no `retired_at`, or null.
 RETIRED_ONLY = {"retired_at": {"$gte": DatetimeMS(LEAST)}}
 
+#: The index of `records` that show a refusal. One that a user who may only read finds may be missing yet.
+BY_REFUSAL = "by_refusal"
 #: The indexes of each collection. All queries of the store use them (tests/contract/test_mongo_plans).
 INDEXES: dict[str, list[IndexModel]] = {
     "links": [
@@ -137,6 +140,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("checked_at", ASCENDING), ("n", ASCENDING)], name="by_time"),
         IndexModel([("category", ASCENDING), ("checked_at", ASCENDING), ("n", ASCENDING)], name="by_category"),
         IndexModel([("collections", ASCENDING), ("checked_at", ASCENDING)], name="by_collection"),
+        IndexModel(
+            [("reason", ASCENDING), ("checked_at", ASCENDING), ("n", ASCENDING)],
+            name=BY_REFUSAL,
+            partialFilterExpression={"reason": {"$in": list(REFUSALS)}},
+        ),
     ],
 }
 

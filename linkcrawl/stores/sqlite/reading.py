@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from linkcrawl.items import FIELDS_OF_RECORD, HOPS, TEXTS, Category, DueLink, Record
-from linkcrawl.stores.contract import RETIRED, HostBacklog, LinkFilter, Query, Totals
-from linkcrawl.stores.rows import from_json, glob, record_of, state_of
+from linkcrawl.stores.contract import REFUSALS, RETIRED, HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.stores.rows import after_prefix, from_json, glob, record_of, state_of
+from linkcrawl.stores.sqlite.schema import REFUSED
 
 # Links in one of the collections whose ids are in a JSON list: for statements that read many links …
 _IN_COLLECTIONS = (
@@ -246,6 +247,14 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
     if query.reasons:
         values |= {f"reason_{number}": reason for number, reason in enumerate(query.reasons)}
         where.append(f"records.reason IN ({', '.join(f':reason_{number}' for number in range(len(query.reasons)))})")
+        if set(query.reasons) <= set(REFUSALS):
+            where.append(f"records.{REFUSED}")
+    if query.ended_at:
+        ranges = ["records.final_url IS NULL"]
+        for number, start in enumerate(query.ended_at):
+            values |= {f"start_{number}": start, f"end_{number}": after_prefix(start)}
+            ranges.append(f"(records.final_url >= :start_{number} AND records.final_url < :end_{number})")
+        where.append(f"({' OR '.join(ranges)})")
     if not query.history:
         where.append(_LATEST.format(until="" if query.until is None else "AND later.checked_at < :until"))
     if query.changed:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RecordField
-from linkcrawl.stores.layout import ADDED_COLUMNS, ADDED_TABLES, LAYOUT, added_fields, renamed_reasons
+from linkcrawl.stores.layout import ADDED_COLUMNS, ADDED_TABLES, INDEXED_REFUSALS, LAYOUT, added_fields, renamed_reasons
 from linkcrawl.units import HOUR
 
 #: Marks a SQLite file as a linkcrawl store (PRAGMA application_id); the letters `link`.
@@ -180,6 +180,10 @@ _LATER_COLUMNS = {
     "proxies": {"retired_at": "REAL", "harvest": "INTEGER NOT NULL DEFAULT 0"},
 }
 
+#: The condition of the index of refusals. A query has to say it in the same words to be answered from there.
+REFUSED = "reason IN ('bot_challenge', 'rate_limited', 'host_blocked', 'http_403')"
+_REFUSALS = f"CREATE INDEX records_refused ON records (reason, checked_at, final_url) WHERE {REFUSED};\n"
+
 
 def _script(version: int) -> str:
     """What brings a store from the version before to this one. A version that was released stays as it is."""
@@ -195,6 +199,7 @@ def _script(version: int) -> str:
         f"UPDATE records SET reason = {_literal(new)} WHERE reason = {_literal(old)};"
         for old, new in renamed_reasons(version).items()
     ]
+    lines += [_REFUSALS] if version == INDEXED_REFUSALS else []
     return "".join(f"{line}\n" for line in lines) + "".join(_LATER[name] for name in ADDED_TABLES.get(version, ()))
 
 
