@@ -76,11 +76,19 @@ class TransferredCheck:
         return str(_converter.dumps(self))
 
 
+def read_ticket(text: str) -> Ticket | None:
+    """The ticket of a transferred check of any version; None where it can't be read either. Its layout stays."""
+    try:
+        return _converter.structure(json.loads(text)["ticket"], Ticket)
+    except (ValueError, TypeError, KeyError, RecursionError, cattrs.BaseValidationError):
+        return None
+
+
 def read_transfer(text: str) -> TransferredCheck:
     """The check of a JSON text. Raises UnreadableTransfer."""
     try:
         found: TransferredCheck = _converter.loads(text, TransferredCheck)
-    except (ValueError, AttributeError, cattrs.BaseValidationError) as fault:
+    except (ValueError, AttributeError, TypeError, RecursionError, cattrs.BaseValidationError) as fault:
         raise UnreadableTransfer(f"not a transferred check: {text[:80]!r}") from fault
     if found.version != VERSION or found.check.request is None:
         raise UnreadableTransfer(f"a transferred check of version {found.version}; {VERSION} would work")

@@ -3,9 +3,9 @@
 A worker has a *session*; its leases are the session's, and end with it. Redis' own clock decides, in Lua scripts that
 change all or nothing. What is due is in the store alone: whatever Redis loses is found there again.
 
-Keys (docs/cluster.md has the table) stand under a *generation*. A Redis that doesn't know our scripts has been
-restarted, or is another one: what it holds may be older than what workers did since, so a new generation begins, and
-nothing of the old one counts.
+Keys (docs/cluster.md has the table) stand under a *generation*. Where Redis was restarted, is another server, or has
+lost keys, what it holds may be older than what workers did since: a new generation begins, and nothing of the old one
+counts.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from linkcrawl.units import DAY
 
 #: Of all keys. The braces are a hash tag: all keys of a script in one slot, as Redis Cluster needs it.
 PREFIX = "{linkcrawl}:"
+#: The layout of the keys. Workers of different ones never work at the same time; `generation`, `workers`, `about` and
+#: `protocol` must stay as they are, for by these they know of each other.
+LAYOUT = 2
 #: Seconds before the end of a session from which its leases are not used any more.
 MARGIN = 1.0
 #: A ticket of a transferred check expires after so many lease periods without renewal.
@@ -57,21 +60,34 @@ class TimeReading:
 @frozen(kw_only=True)
 class HeartbeatReply:
     """How the cluster is. `others`: workers alive besides us; `busy` of them have something to do; `load`: gates with
-    work that they lease. `agreed`: all have the same policies. `notifications`: gates of ours that others have
-    something for. `time`: Redis' clock."""
+    work that they lease. `agreed`: all have the same policies. `paces`: what they have published as their pace, each
+    text once. `notifications`: gates of ours that others have something for. `missing`: gates that we hold, as we said,
+    and that are not ours in Redis. `time`: Redis' clock."""
 
     others: int
     busy: int
     load: int
     agreed: bool
+    paces: tuple[str, ...]
     notifications: tuple[str, ...]
+    missing: tuple[str, ...]
     time: TimeReading
 
 
 @frozen(kw_only=True)
+class JoinReply:
+    """How joining went. `time`: Redis' clock. `blocked_by`: a worker of another protocol that is alive, for people;
+    then no session has begun."""
+
+    time: TimeReading
+    blocked_by: str | None = None
+
+
+@frozen(kw_only=True)
 class LeaseResult:
-    """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, `empty`, or
-    `shut` (leases of before Redis was restarted may still be used).
+    """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, `empty`,
+    `remote` (the checks of all its due links are under way at other workers, or were lost there a moment ago), or
+    `shut` (leases of a generation before may still be used).
 
     `wait`: seconds until it may send, as its last holder reported; None where that is unknown. `transfers`: checks
     whose next hop waits for it, as JSON; `Coordinator.take_in` takes them. `tickets`: tokens of its links' checks that
@@ -110,12 +126,12 @@ class Coordinator:
     def __init__(self, client: Redis, lease: float):
         self._client = client
         self._lease = lease
-        database = client.connection_pool.connection_kwargs.get("db", 0)
-        # Redis knows scripts by their text, whatever the database; a restart is to be noticed in each.
-        self._sources = {name: f"-- database {database}\n{_source(name)}" for name in _SCRIPTS}
+        self._sources = {name: _source(name) for name in _SCRIPTS}
         self._shas = {name: hashlib.sha1(text.encode()).hexdigest() for name, text in self._sources.items()}
         self.session = ""
         self.generation = ""
+        #: The generation that this worker has found void; empty for none.
+        self._void = ""
         #: Seconds since the machine's start (clock.boot_time) until which the leases are ours.
         self.deadline = float("-inf")
         #: Seconds spent waiting for Redis, and scripts run; for metrics.
@@ -126,29 +142,42 @@ class Coordinator:
         """A client of the Redis at a redis:// URL; nothing is asked yet."""
         return cls(connect_async(url, "LINKCRAWL_FRONTIER"), lease)
 
-    async def join(self, about: Mapping[str, Any], policies: str) -> TimeReading:
-        """Begin a session. `about`: what people are shown of this worker. Returns Redis' time. Raises
+    async def join(self, about: Mapping[str, Any], *, policies: str, pace: str, protocol: str) -> JoinReply:
+        """Begin a session, and a new generation where the last one is void. `about`: what people are shown of this
+        worker; `pace`: its settings that pace requests; `protocol`: the layout of what it passes on. Raises
         redis.RedisError."""
         self.session, self.deadline = uuid4().hex, float("-inf")
-        while True:
-            sent = boot_time()
-            try:
-                self.generation = str(await self._client.get(f"{PREFIX}generation") or "")
-                if not self.generation:  # nobody was here before; who comes at the same time does the same
-                    await self._load_scripts()
-                    await self._client.set(f"{PREFIX}generation", 1, nx=True)
-                    continue
-                joined = {"lease": _ms(self._lease), "about": json.dumps(about), "policies": policies}
-                reply = await self._run("join", joined)
-            except SessionLost:
-                continue
-            self.deadline = sent + self._lease - MARGIN
-            return TimeReading.of(reply["now"], sent)
-
-    async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
-        """Renew the session. `load`: how many gates with work it leases."""
         sent = boot_time()
-        given = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies}
+        given = {
+            "lease": _ms(self._lease),
+            "about": json.dumps(about),
+            "policies": policies,
+            "pace": pace,
+            "protocol": protocol,
+            "known": int(self.generation or 0),
+            "void": self._void,
+        }
+        reply = await self._run("join", given)
+        read = TimeReading.of(reply["now"], sent)
+        if "generation" not in reply:
+            other = json.loads(reply["about"])
+            return JoinReply(
+                time=read, blocked_by=f"{other.get('host')}:{other.get('pid')}, protocol {reply['protocol']}"
+            )
+        self.generation, self._void = reply["generation"], ""
+        self.deadline = sent + self._lease - MARGIN
+        return JoinReply(time=read)
+
+    def declare_void(self) -> None:
+        """What Redis holds of this generation is not to be used, by any worker: the next `join` begins a new one, unless
+        another worker has begun it before."""
+        self._void = self.generation
+
+    async def heartbeat(self, *, busy: bool, load: int, policies: str, held: Sequence[str] = ()) -> HeartbeatReply:
+        """Renew the session. `load`: how many gates with work it leases; `held`: some of its gates, which Redis
+        compares with what it knows."""
+        sent = boot_time()
+        given = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies, "held": held}
         reply = await self._run("heartbeat", given)
         self.deadline = sent + self._lease - MARGIN
         return HeartbeatReply(
@@ -156,14 +185,11 @@ class Coordinator:
             busy=reply["busy"],
             load=reply["load"],
             agreed=reply["agreed"],
+            paces=tuple(reply["paces"]),
             notifications=tuple(reply["notifications"]),
+            missing=tuple(reply["missing"]),
             time=TimeReading.of(reply["now"], sent),
         )
-
-    async def begin_generation(self) -> None:
-        """Make all leases void, those of other workers too. Of workers that do so at the same time the first begins it;
-        the others lose their session by that."""
-        await self._run("new_generation", {"lease": _ms(self._lease)})
 
     async def leave(self) -> None:
         """End the session; its gates were given back before."""
@@ -260,31 +286,21 @@ class Coordinator:
 
     async def _run(self, script: str, given: Mapping[str, Any]) -> Any:
         began = time.monotonic()
+        arguments = (1, PREFIX, self.session, self.generation, json.dumps(given))
         try:
-            reply = await self._client.evalsha(
-                self._shas[script], 1, PREFIX, self.session, self.generation, json.dumps(given)
-            )
+            reply = await self._client.evalsha(self._shas[script], *arguments)
         except redis.exceptions.NoScriptError:
-            if any(await self._client.script_exists(*self._shas.values())):  # loading them was broken off
-                await self._load_scripts()
-                return await self._run(script, given)
-            await self._begin_generation()
-            raise SessionLost("Redis was restarted") from None
+            reply = await self._client.eval(self._sources[script], *arguments)
         finally:
             self.calls += 1
             self.seconds += time.monotonic() - began
-        if reply == "lost":
-            raise SessionLost("the session is over")
+        if reply.startswith(LOST):
+            raise SessionLost(reply.removeprefix(LOST))
         return json.loads(reply)
 
-    async def _begin_generation(self) -> None:
-        await self._client.eval(_read("reset.lua"), 1, PREFIX, _ms(self._lease))
-        await self._load_scripts()
 
-    async def _load_scripts(self) -> None:
-        for text in self._sources.values():
-            await self._client.script_load(text)
-
+#: Stands before the reason in the answer to a session that is over, or whose generation is void (lua/alive.lua).
+LOST = "lost: "
 
 _SCRIPTS = (
     "join",
@@ -299,7 +315,6 @@ _SCRIPTS = (
     "settle_permit",
     "in_flight",
     "leave",
-    "new_generation",
 )
 
 

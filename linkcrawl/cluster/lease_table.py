@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from attrs import define, field
 
 from linkcrawl.cluster.coordinator import LeaseRelease
 from linkcrawl.session import Session
+
+#: Gates that Redis compares in one heartbeat, so that no script holds it for long.
+COMPARED = 100
 
 
 @define(eq=False)
@@ -28,6 +33,7 @@ class LeaseTable:
         self.releasing: dict[str, LeaseRelease] = {}
         self.released_hosts: set[str] = set()
         self._regrouping: set[str] = set()
+        self._compared = 0
 
     def __len__(self) -> int:
         return len(self.leases)
@@ -48,6 +54,14 @@ class LeaseTable:
     def knows(self, name: str) -> bool:
         """True where what is remembered of this host or gate is ours to store."""
         return name in self.leases or name in self.gate_of or name in self.releasing or name in self.released_hosts
+
+    def some(self) -> dict[str, Lease]:
+        """Some of the leases by gate, other ones each time, until all had their turn."""
+        if self._compared >= len(self.leases):
+            self._compared = 0
+        found = dict(islice(self.leases.items(), self._compared, self._compared + COMPARED))
+        self._compared += COMPARED
+        return found
 
     def deaths(self, gate: str, link_id: int | str) -> int:
         """How many sessions died over a link."""

@@ -57,8 +57,11 @@ class Leases:
         self._pending = PendingLeases(frontier.session)
         self._handover = Handover(frontier, transfers, self._pending)
         self._notifications: set[str] = set()
-        #: True while leases of before Redis was restarted may still be used, as the last round has seen it.
+        #: True while leases of a generation before may still be used, as the last round has seen it.
         self.is_shut = False
+        #: True while links are due whose checks are under way at other workers, or were lost there and are begun anew
+        #: before long, as the last round has seen it.
+        self.has_remote = False
         self._opening = 0
         self._throughput = Throughput()
         #: Gates of ours with work, as the last round has seen them.
@@ -98,6 +101,15 @@ class Leases:
         for name in self._table.leases:
             self._close(name)
 
+    def recompute(self) -> None:
+        """What paces requests has changed: each of our gates waits one full delay of now."""
+        now = self._session.now()
+        for name in self._table.leases:
+            gate = self._bench.gates[name]
+            self._keeper.recompute(gate)
+            if gate.state is not GateState.IN_FLIGHT:
+                self._bench.retime(gate, max(gate.wake, now + gate.delay))
+
     def pass_on(self, request: Request) -> None:
         """Pass a request on to whoever leases its gate."""
         self._handover.pass_on(request)
@@ -118,7 +130,7 @@ class Leases:
     async def take(self, heartbeat: HeartbeatReply, *, all_of_them: bool = False) -> None:
         """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work. Raises
         SessionLost, redis.RedisError."""
-        self.is_shut = False
+        self.is_shut = self.has_remote = False
         if not heartbeat.agreed or self._table.is_regrouping:
             return
         self._candidates.reload()
@@ -203,7 +215,8 @@ class Leases:
             self.is_shut |= result.standing == "shut"
             if result.standing in ("held", "shut"):
                 self._candidates.mark_leased(gates[name])
-            elif result.standing == "empty":
+            elif result.standing in ("empty", "remote"):
+                self.has_remote |= result.standing == "remote"
                 for host in gates[name]:
                     self._queue.hosts[host].due = 0
         taken = {name: result for name, result in results.items() if result.standing == "taken"}

@@ -21,7 +21,7 @@ import redis
 from scrapy.http import Request
 
 from linkcrawl.check.procedure import Check
-from linkcrawl.cluster.codec import VERSION, Ticket, TransferredCheck, read_transfer, ticket_from_token
+from linkcrawl.cluster.codec import VERSION, Ticket, TransferredCheck, read_ticket, read_transfer, ticket_from_token
 from linkcrawl.cluster.coordinator import Coordinator, WaitingTransfer
 from linkcrawl.errors import SessionLost, UnreadableTransfer
 from linkcrawl.frontier.parts import Frontier
@@ -136,6 +136,8 @@ class CheckTransfers:
             return []
         for transfer in part:
             self._arriving.pop(transfer, None)
+        lost = [ticket for transfer in unreadable if (ticket := read_ticket(transfer.text)) is not None]
+        self._ended += [(ticket.home_gate, ticket.token) for ticket in lost]  # so that their links are begun anew
         requests = []
         for (_, found), is_ours in zip(read, ours, strict=True):
             if is_ours and found.link.id not in self.under_way:
@@ -226,8 +228,8 @@ class CheckTransfers:
 def _read(transfer: WaitingTransfer) -> TransferredCheck | None:
     try:
         return read_transfer(transfer.text)
-    except UnreadableTransfer as fault:  # its ticket expires, and the link is begun anew
-        logger.error("A check of another worker is dropped: %s", fault)
+    except UnreadableTransfer as fault:
+        logger.error("A check that another worker has passed on can't be read, and is begun anew: %s", fault)
         return None
 
 

@@ -22,11 +22,13 @@ from attrs import evolve
 from scrapy.http import Request
 
 from linkcrawl.clock import boot_time
-from linkcrawl.cluster.coordinator import Coordinator, HeartbeatReply, TimeReading
+from linkcrawl.cluster.codec import VERSION
+from linkcrawl.cluster.coordinator import LAYOUT, Coordinator, HeartbeatReply, TimeReading
 from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.leases import Leases
 from linkcrawl.cluster.policy_version import PolicyVersion
 from linkcrawl.cluster.rate_permits import RatePermits
+from linkcrawl.cluster.shared_pace import SharedPace
 from linkcrawl.cluster.transfers import CheckTransfers, InFlightReporter
 from linkcrawl.errors import SessionLost, StoreLost
 from linkcrawl.frontier.parts import Frontier
@@ -44,6 +46,8 @@ SOON = 0.02
 RENEW_TICKETS, REPEAT = 2.0, 60.0
 #: Seconds without work anywhere, as all workers report, after which there is none.
 QUIET = 4 * HEARTBEAT
+#: The layout of what workers share, in Redis and in the checks that they pass on.
+PROTOCOL = f"{LAYOUT}.{VERSION}"
 #: Sessions that may die over a link until it is a poison link.
 DEATHS = 3
 
@@ -58,11 +62,11 @@ class ClusterWorker:
         self.permits = RatePermits(frontier, coordinator, self.table, self._spawn)
         self.leases = Leases(frontier, coordinator, table=self.table, transfers=self.transfers, permits=self.permits)
         self._policy_version = PolicyVersion(frontier.session)
+        self._shared_pace = SharedPace(frontier.session)
         self.heartbeat: HeartbeatReply | None = None
         self._joined = False
-        self._is_time_void = False  # what Redis has of waits is timed by a clock that has been set since
         self._away_since: float | None = None
-        self._warned_at = self._tickets_at = float("-inf")
+        self._warned_at = self._blocked_told_at = self._tickets_at = float("-inf")
         self._nothing_left = self._has_looked = False
         self._quiet_since: float | None = None
         self._in_flight = InFlightReporter(coordinator, self._spawn)
@@ -215,33 +219,38 @@ class ClusterWorker:
         policies = self._policy_version.publish(is_regrouping=self.table.is_regrouping)
         if not self._joined:
             about = {"host": socket.gethostname(), "pid": os.getpid(), "since": self._session.now()}
-            before = self._coordinator.generation
-            time = await self._coordinator.join(about, policies)
+            before, pace = self._coordinator.generation, self._shared_pace.own.text
+            joined = await self._coordinator.join(about, policies=policies, pace=pace, protocol=PROTOCOL)
+            self._redis_answers()
+            if joined.blocked_by is not None:
+                self._tell_blocked(joined.blocked_by)
+                return
             self._joined = True
-            if self._coordinator.generation != before:  # it began anew since, and has nothing from before
-                self._is_time_void = False
-            await self._compare(time, begins_anew=before in ("", self._coordinator.generation))
-        reply = await self._coordinator.heartbeat(busy=self._is_busy(), load=self.leases.load, policies=policies)
-        await self._compare(reply.time)
+            self._follow_clock(joined.time, begins_anew=before in ("", self._coordinator.generation))
+        held = self.table.some()
+        reply = await self._coordinator.heartbeat(
+            busy=self._is_busy(), load=self.leases.load, policies=policies, held=list(held)
+        )
+        self._redis_answers()
+        self._follow_clock(reply.time)
+        if any(self.table.leases.get(gate) is held[gate] for gate in reply.missing):  # else it was given back meanwhile
+            self._coordinator.declare_void()
+            raise SessionLost("Redis has lost leases")
+        if self._shared_pace.observe(reply):
+            self.leases.recompute()
         self.heartbeat = self._policy_version.observe(reply)
-        if self._away_since is not None:
-            if self._warned_at >= self._away_since:
-                logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
-            self._away_since = None
         self.leases.notify(self.heartbeat.notifications)
 
-    async def _compare(self, time: TimeReading, *, begins_anew: bool = True) -> None:
+    def _follow_clock(self, time: TimeReading, *, begins_anew: bool = True) -> None:
         """Follow Redis' clock. Raise SessionLost where it has been set, and leases and waits in Redis are timed by the
         old one; unless another worker has begun a generation since (not `begins_anew`)."""
         jump = self._session.clock.follow(time.now, at=time.at, error=time.error)
-        if jump is not None:
-            self._frontier.clock_follower.follow(jump)
-            self._is_time_void = begins_anew
-        if self._is_time_void:
-            with suppress(redis.RedisError, OSError):  # after the next join, then
-                await self._coordinator.begin_generation()
-                self._is_time_void = False
-            raise SessionLost("Redis' clock has been set")
+        if jump is None:
+            return
+        self._frontier.clock_follower.follow(jump)
+        if begins_anew:
+            self._coordinator.declare_void()
+        raise SessionLost("Redis' clock has been set")
 
     async def _round(self) -> None:
         if not self._joined or self.heartbeat is None:
@@ -273,7 +282,7 @@ class ClusterWorker:
         if not self._nothing_left and (heartbeat.others == 0 or now - self._quiet_since > QUIET):
             await self._frontier.feeder.refresh_now()
             await self.leases.take(heartbeat, all_of_them=True)
-            self._nothing_left = not self._is_busy() and not self.leases.is_shut
+            self._nothing_left = not (self._is_busy() or self.leases.is_shut or self.leases.has_remote)
             self._frontier.engine.wake()
 
     def _is_busy(self) -> bool:
@@ -283,6 +292,25 @@ class ClusterWorker:
         return at_work or not self._has_looked
 
     # Inside.
+
+    def _redis_answers(self) -> None:
+        if self._away_since is None:
+            return
+        if self._warned_at >= self._away_since:
+            logger.warning("Redis is back after %.0f s", self._session.now() - self._away_since)
+        self._away_since = None
+
+    def _tell_blocked(self, other: str) -> None:
+        """This worker would not read what others pass on, nor they what it does."""
+        now = self._session.now()
+        if now - self._blocked_told_at > REPEAT:
+            self._blocked_told_at = now
+            logger.warning(
+                "A worker of another version is at work (%s; ours is %s): this one begins when none is left; "
+                "the same version of linkcrawl for all would work",
+                other,
+                PROTOCOL,
+            )
 
     def _complain(self, fault: Exception) -> None:
         now = self._session.now()

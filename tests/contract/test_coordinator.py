@@ -11,10 +11,10 @@ import pytest
 import redis as sync_redis
 
 from linkcrawl.clock import boot_time
-from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, LeaseRelease, WaitingTransfer
+from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, JoinReply, LeaseRelease, WaitingTransfer
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
-from linkcrawl.redis_client import connect_async
+from linkcrawl.units import DAY
 from tests.contract.test_servers import server
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
@@ -31,14 +31,32 @@ def url() -> Iterator[str]:
         client.flushdb()
 
 
-def run(url: str, act: Callable[..., Awaitable[None]], workers: int = 2, lease: float = LEASE) -> None:
-    """Run an act with so many workers that have joined."""
+async def join(ledger: Coordinator, pace: str = "{}", protocol: str = "1") -> JoinReply:
+    return await ledger.join({"host": "machine", "pid": 1}, policies="p", pace=pace, protocol=protocol)
+
+
+def state(ledger: Coordinator) -> str:
+    """The key of what Redis knows of the generation itself."""
+    return f"{PREFIX}{ledger.generation}:state"
+
+
+def run(
+    url: str,
+    act: Callable[..., Awaitable[None]],
+    workers: int = 2,
+    lease: float = LEASE,
+    *,
+    open_at_once: bool = True,
+) -> None:
+    """Run an act with so many workers that have joined. `open_at_once`: as where a generation began long ago."""
 
     async def main() -> None:
         ledgers = [Coordinator.connect(url, lease) for _ in range(workers)]
         try:
             for ledger in ledgers:
-                await ledger.join({"pid": 1}, "p")
+                await join(ledger)
+            if open_at_once:
+                await ledgers[0]._client.hset(state(ledgers[0]), "shut", 0)  # type: ignore[misc]
             await act(*ledgers)
         finally:
             for ledger in ledgers:
@@ -134,6 +152,22 @@ def test_a_gate_whose_last_checks_go_on_elsewhere_is_left_alone(url: str) -> Non
         assert [each.standing for each in await one.take([("a", 0.0, 2)], time.time())] == ["empty"]
         await other.tickets(ended=[("a", "token")])
         assert [each.standing for each in await one.take([("a", 0.0, 2)], time.time())] == ["taken"]
+
+    run(url, act)
+
+
+def test_a_gate_whose_check_was_lost_with_its_worker_is_no_empty_one(url: str) -> None:
+    """Its link is due, and begun anew when the ticket expires: nobody ends a crawl before."""
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.take([("a", 0.0, 1)], time.time())
+        await one.send(WaitingTransfer(gate="far", text="hop"), "a", "token", "key")
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=True)])
+        assert await standings(one, "a") == ["empty"]
+        await one._client.zincrby(f"{PREFIX}{one.generation}:tickets:a", -LEASE * 1000 - 1, "token")
+        assert await standings(one, "a") == ["lapsing"]
+        await other.tickets(renewed=[("a", "token")])
+        assert await standings(one, "a") == ["empty"]
 
     run(url, act)
 
@@ -276,7 +310,7 @@ def test_a_check_whose_worker_died_may_have_begun(url: str) -> None:
         assert 0.9 < wait <= 1.0  # from now, whenever it was
         assert await wait_for(other, [limit], "check", now) > 0
         await asyncio.sleep(wait + 0.05)
-        await other.join({}, "p")
+        await join(other)
         assert await wait_for(other, [limit], "check", now) == 0
 
     run(url, act, lease=SHORT)
@@ -324,62 +358,191 @@ def test_workers_with_other_policies_are_noticed(url: str) -> None:
     run(url, act)
 
 
-def test_scripts_that_were_loaded_in_part_are_no_restart(url: str) -> None:
-    """Whoever loaded them after a restart did not come to the end of it."""
+def test_scripts_that_redis_has_forgotten_are_no_restart(url: str) -> None:
+    async def act(one: Coordinator) -> None:
+        assert await standings(one, "a") == ["taken"]
+        await one._client.script_flush()
+        assert await standings(one, "a") == ["mine"]
+
+    run(url, act, workers=1)
+
+
+async def shut_until_all_leases_are_over(one: Coordinator, before: float) -> None:
+    """Nobody leases anything before the leases of a generation before are over: `before`, by the steady clock."""
+    while (taken := (await one.take([("a", 0.0, 1)], time.time()))[0]).standing == "shut":
+        assert boot_time() < before + MARGIN + 1.0
+        await asyncio.sleep(0.05)
+        await one.heartbeat(busy=True, load=0, policies="p")
+    assert boot_time() > before
+    assert (taken.standing, taken.wait) == ("taken", None)
+
+
+Damage = Callable[[sync_redis.Redis, Coordinator], object]
+
+#: What makes a generation void, by name.
+DAMAGES: dict[str, Damage] = {
+    "a restart with its data, or a replica that took over": lambda client, one: client.hset(
+        state(one), "run_id", "another"
+    ),
+    "emptied": lambda client, one: client.flushdb(),
+    **{
+        f"{name} evicted": lambda client, one, name=name: client.delete(f"{PREFIX}{one.generation}:{name}")  # type: ignore[misc]
+        for name in ("workers", "gates", "places", "representatives", "state")
+    },
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_redis_has_lost_makes_all_that_it_holds_void(url: str, damage: Damage) -> None:
+    """For every worker at its next call; nobody leases anything on the strength of it in between."""
 
     async def act(one: Coordinator, other: Coordinator) -> None:
-        client = connect_async(url, "LINKCRAWL_FRONTIER")
-        await client.script_flush()
-        with pytest.raises(SessionLost):
-            await one.heartbeat(busy=True, load=0, policies="p")
-        await one.join({}, "p")
-        await client.script_flush()
-        await client.script_load(one._sources["heartbeat"])
-        assert (await one.take([("a", 0.0, 1)], time.time()))[0].standing == "shut"  # of the restart before
-        assert await client.get(f"{PREFIX}generation") == one.generation
-        await client.aclose()
+        await one.place([("a", "a.example", "192.0.2.1")], 3)
+        await one.take([("a", 0.0, 1)], time.time())
+        await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
+        await one.take([("b", 0.0, 1)], time.time())
+        before = one.generation
+        with sync_redis.Redis.from_url(url) as client:
+            damage(client, one)
+        for worker in (other, one):
+            with pytest.raises(SessionLost):
+                await worker.take([("a", 0.0, 1)], time.time())
+        await join(other)
+        assert int(other.generation) > int(before)
+        assert await standings(other, "a") == ["shut"]
+        await join(one)  # the same generation, and no second one
+        assert one.generation == other.generation
 
     run(url, act)
 
 
-def test_a_redis_that_was_restarted_voids_all_that_it_holds(url: str) -> None:
-    async def act(one: Coordinator, other: Coordinator) -> None:
+def test_a_worker_that_is_first_at_an_empty_redis_waits_for_leases_that_it_knows_nothing_of(url: str) -> None:
+    async def act(one: Coordinator, new: Coordinator) -> None:
         await one.take([("a", 0.0, 1)], time.time())
-        await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         with sync_redis.Redis.from_url(url) as client:
-            client.script_flush()  # what a restart leaves of scripts, with all its data back
-            with pytest.raises(SessionLost):
-                await other.heartbeat(busy=True, load=0, policies="p")
-            with pytest.raises(SessionLost):
-                await one.heartbeat(busy=True, load=0, policies="p")
-            await one.join({}, "p")
-            # Who has not noticed may still use what it leased before.
-            while (taken := (await one.take([("a", 0.0, 1)], time.time()))[0]).standing == "shut":
-                assert boot_time() < other.deadline + MARGIN + 1.0
-                await asyncio.sleep(0.05)
-                await one.heartbeat(busy=True, load=0, policies="p")
-            assert boot_time() > other.deadline
-            assert (taken.standing, taken.wait) == ("taken", None)
-            assert client.get(f"{PREFIX}generation") == one.generation.encode()
+            client.flushdb()
+        await join(new)
+        await shut_until_all_leases_are_over(new, one.deadline)
+        with pytest.raises(SessionLost):
+            await one.heartbeat(busy=True, load=1, policies="p")
 
-    run(url, act, lease=4.0)
+    run(url, act, lease=SHORT)
 
 
-def test_a_new_generation_makes_all_leases_void(url: str) -> None:
-    """As when Redis' clock has been set. The first worker that notices begins it, and no other."""
+def test_the_longest_lease_of_a_generation_that_is_void_is_waited_for(url: str) -> None:
+    async def act(one: Coordinator) -> None:
+        brief = Coordinator.connect(url, SHORT)
+        await one._client.hset(state(one), "run_id", "another")  # type: ignore[misc]
+        await join(brief)
+        shut = float(await one._client.hget(state(brief), "shut") or 0)  # type: ignore[misc]
+        assert shut / 1000 > one.deadline - boot_time() + time.time() - 1.0
+        await brief.close()
+
+    run(url, act, workers=1)
+
+
+def test_a_redis_that_is_behind_what_a_worker_knows_begins_a_generation_under_a_new_number(url: str) -> None:
+    """As where the server of before a failover is asked again, with all that it had."""
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        old = one.generation
+        one.generation = str(int(old) + 10**9)  # of the server in between
+        with pytest.raises(SessionLost):
+            await one.heartbeat(busy=True, load=0, policies="p")
+        known = int(one.generation)
+        await join(one)
+        assert int(one.generation) > known
+        with pytest.raises(SessionLost):
+            await other.heartbeat(busy=True, load=0, policies="p")
+
+    run(url, act)
+
+
+def test_a_heartbeat_compares_what_is_held_with_what_redis_knows(url: str) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.take([("a", 0.0, 1), ("b", 0.0, 1)], time.time())
+        assert (await one.heartbeat(busy=True, load=2, policies="p", held=["a", "b"])).missing == ()
+        await one._client.hset(f"{PREFIX}{one.generation}:gates", "a", other.session)  # type: ignore[misc]
+        assert (await one.heartbeat(busy=True, load=2, policies="p", held=["a", "b"])).missing == ("a",)
+        before = one.generation
+        one.declare_void()
+        await join(one)
+        assert int(one.generation) > int(before)
+        assert await standings(one, "a") == ["shut"]
+
+    run(url, act)
+
+
+def test_workers_of_another_protocol_wait_until_none_of_this_one_is_left(url: str) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        newer = Coordinator.connect(url, LEASE)
+        assert (await join(newer, protocol="2")).blocked_by == "machine:1, protocol 1"
+        assert await standings(one, "a") == ["taken"]
+        await one.leave()
+        assert (await join(newer, protocol="2")).blocked_by is not None
+        await other.leave()
+        assert (await join(newer, protocol="2")).blocked_by is None
+        assert (await join(one)).blocked_by == "machine:1, protocol 2"
+        await newer.close()
+
+    run(url, act)
+
+
+def test_workers_know_the_settings_of_others(url: str) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        third = Coordinator.connect(url, LEASE)
+        await join(third, pace="slow")
+        assert set((await one.heartbeat(busy=True, load=0, policies="p")).paces) == {"{}", "slow"}
+        await third.leave()
+        assert (await one.heartbeat(busy=True, load=0, policies="p")).paces == ("{}",)
+        await third.close()
+
+    run(url, act)
+
+
+def test_nothing_that_a_crawl_of_weeks_needs_expires_under_it(url: str) -> None:
+    """Days of Redis' time, by shortening what is left of every key."""
+
+    def pass_by(client: sync_redis.Redis, seconds: float) -> None:
+        for name in client.scan_iter(f"{PREFIX}*"):
+            left = client.pttl(name)
+            if left >= 0:
+                client.pexpire(name, max(0, left - round(seconds * 1000)))
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.place([("a", "a.example", "192.0.2.1"), ("b", "b.example", "192.0.2.1")], 3)
+        await one.take([("a", 0.0, 1), ("c", 0.0, 1)], time.time())
+        await one.give([LeaseRelease(gate="c", wait=7 * DAY, done=True)])
+        with sync_redis.Redis.from_url(url) as client:
+            kept = {str(name) for name in client.scan_iter(f"{PREFIX}*")}
+            for _ in range(10):
+                for worker in (one, other):
+                    await worker.heartbeat(busy=True, load=1, policies="p", held=["a"] if worker is one else [])
+                pass_by(client, 2.9 * DAY)
+            assert {str(name) for name in client.scan_iter(f"{PREFIX}*")} == kept
+        assert await one.places(["a", "b"]) == {"a": "a", "b": "a"}
+        assert await one.place([("d", "d.example", "192.0.2.1")], 3) == {"d": "a"}  # its address is still led by a
+        assert await standings(other, "a", "c") == ["held", "empty"]
+        with sync_redis.Redis.from_url(url) as client:  # nobody for three days
+            pass_by(client, 3.1 * DAY)
+        await join(other)
+        assert await standings(other, "a") == ["shut"]
+
+    run(url, act)
+
+
+def test_a_generation_that_one_worker_declares_void_is_void_for_all(url: str) -> None:
+    """As when Redis' clock has been set. The first worker that notices begins another, and only that one."""
 
     async def act(one: Coordinator, other: Coordinator) -> None:
         await one.take([("a", 0.0, 1)], time.time())
-        await one.begin_generation()
-        with pytest.raises(SessionLost):
-            await other.begin_generation()
-        for worker in (one, other):
-            with pytest.raises(SessionLost):
-                await worker.heartbeat(busy=True, load=0, policies="p")
         before = one.generation
-        reading = await one.join({}, "p")
-        assert int(one.generation) == int(before) + 1
-        assert abs(reading.now - time.time()) < 5 + reading.error
+        for worker in (one, other):
+            worker.declare_void()
+            reply = await join(worker)
+            assert abs(reply.time.now - time.time()) < 5 + reply.time.error
+        assert int(one.generation) > int(before)
+        assert other.generation == one.generation
         assert await standings(one, "a") == ["shut"]
 
     run(url, act)

@@ -44,7 +44,7 @@ def test_a_name_that_takes_long_holds_up_no_other(url: str, tmp_path: Path) -> N
 
     async def main(keeper: Gatekeeper) -> None:
         ledger, resolver = Coordinator.connect(url, 30.0), Resolver(lookup=lookup)
-        await ledger.join({}, "p")
+        await ledger.join({}, policies="p", pace="{}", protocol="1")
         frontier: Any = SimpleNamespace(keeper=keeper, resolver=resolver)
         places = GatePlacement(frontier, ledger)
         began = time.monotonic()

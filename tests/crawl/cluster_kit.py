@@ -3,6 +3,7 @@ own."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import redis
 from attrs import define, field
 
 from linkcrawl.audit.log import AuditEntry, read_line
+from linkcrawl.cluster.coordinator import PREFIX, Coordinator
 from linkcrawl.stores.contract import Query
 from linkcrawl.stores.opening import open_store
 from scripts.servers import ALL, ServerMissing, find
@@ -174,9 +176,19 @@ class Cluster:
             running.kill()
 
 
+async def begin_long_ago(server: RedisServer) -> None:
+    """Have Redis look as after a crawl: at an empty one nobody leases anything for the time of a lease."""
+    before = Coordinator.connect(server.url, LEASE)
+    await before.join({}, policies="", pace="", protocol="")
+    await before.leave()
+    server.client.hset(f"{PREFIX}{before.generation}:state", "shut", 0)
+    await before.close()
+
+
 @contextmanager
 def running_cluster(folder: Path, **settings: str) -> Iterator[Cluster]:
     with running_redis(folder) as server, database(server_url()) as store:
+        asyncio.run(begin_long_ago(server))
         cluster = Cluster(folder=folder, redis=server, store=store, settings=settings)
         try:
             yield cluster

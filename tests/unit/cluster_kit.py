@@ -13,7 +13,14 @@ from scrapy.http import Request
 
 from linkcrawl.check.procedure import Check, Next, Rules, begin
 from linkcrawl.clock import boot_time
-from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult, TimeReading, WaitingTransfer
+from linkcrawl.cluster.coordinator import (
+    HeartbeatReply,
+    JoinReply,
+    LeaseRelease,
+    LeaseResult,
+    TimeReading,
+    WaitingTransfer,
+)
 from linkcrawl.cluster.lease_table import Lease
 from linkcrawl.cluster.ownership import ClusterOwnership
 from linkcrawl.cluster.worker import ClusterWorker
@@ -25,13 +32,13 @@ from tests.unit.frontier_kit import T0, Clock, FakeEngine, frontier_of, read_rob
 
 #: Of Redis' clock, which never jumps here.
 TIME = TimeReading(now=T0, at=T0, error=0.0)
-ALONE = HeartbeatReply(others=0, busy=0, load=0, agreed=True, notifications=(), time=TIME)
+ALONE = HeartbeatReply(others=0, busy=0, load=0, agreed=True, paces=(), notifications=(), missing=(), time=TIME)
 
 
 @define(eq=False)
 class FakeCoordinator:
     """Redis, as one worker sees it. What is asked for is answered by these fields; `log` has the calls. `fault`, where
-    set, is raised by the next call, `refusals` by the next call of a name."""
+    set, is raised by the next call."""
 
     wait: float = 0.0
     standing: str = "taken"
@@ -46,8 +53,8 @@ class FakeCoordinator:
     deadline: float = float("-inf")
     generation: str = "1"
     generation_of_join: str = "1"
-    refusals: dict[str, Exception] = field(factory=dict)
     time: TimeReading = TIME
+    blocked_by: str | None = None
     lease: float = 60.0
     calls: int = 0
     seconds: float = 0.0
@@ -55,23 +62,24 @@ class FakeCoordinator:
     def _call(self, name: str, value: Any = None) -> None:
         self.calls += 1
         self.log.append((name, value))
-        fault, self.fault = self.refusals.pop(name, self.fault), None
+        fault, self.fault = self.fault, None
         if fault is not None:
             raise fault
 
     def told(self, name: str) -> list[Any]:
         return [value for called, value in self.log if called == name]
 
-    async def join(self, about: Mapping[str, Any], policies: str) -> TimeReading:
+    async def join(self, about: Mapping[str, Any], *, policies: str, pace: str, protocol: str) -> JoinReply:
         self._call("join", policies)
-        self.deadline = boot_time() + self.lease
-        self.generation = self.generation_of_join
-        return self.time
+        if self.blocked_by is None:
+            self.deadline = boot_time() + self.lease
+            self.generation = self.generation_of_join
+        return JoinReply(time=self.time, blocked_by=self.blocked_by)
 
-    async def begin_generation(self) -> None:
-        self._call("begin generation")
+    def declare_void(self) -> None:
+        self.log.append(("void", None))
 
-    async def heartbeat(self, *, busy: bool, load: int, policies: str) -> HeartbeatReply:
+    async def heartbeat(self, *, busy: bool, load: int, policies: str, held: Sequence[str] = ()) -> HeartbeatReply:
         self._call("heartbeat", busy)
         self.deadline = boot_time() + self.lease
         return evolve(self.reply, time=self.time)

@@ -44,7 +44,9 @@ class Desk:
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=(), time=TIME)
+    return HeartbeatReply(
+        others=others, busy=others, load=load, agreed=True, paces=(), notifications=(), missing=(), time=TIME
+    )
 
 
 def test_most_work_comes_first_and_what_is_ours_is_left_out() -> None:

@@ -98,6 +98,20 @@ def test_what_can_not_be_read_or_has_no_valid_ticket_is_dropped(tmp_path: Path, 
     run(tmp_path, act, valid=False)
 
 
+def test_a_check_of_another_version_is_begun_anew_at_once(tmp_path: Path) -> None:
+    """Its ticket is ended, so that nobody waits for it."""
+
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        text = arriving(foreign_link(7), A).text.replace(f'"version": {VERSION}', '"version": 99')
+        await cluster.worker.transfers.receive([WaitingTransfer(gate=A, text=text)])
+        await cluster.worker.transfers.report_ended()
+        assert cluster.coordinator.told("tickets") == [(0, 0, 1)]
+        assert not cluster.ownership.owns(7)
+
+    run(tmp_path, act, valid=False)
+
+
 def test_what_could_not_be_taken_in_is_taken_in_later(tmp_path: Path) -> None:
     async def act(cluster: Cluster) -> None:
         cluster.lease(A)

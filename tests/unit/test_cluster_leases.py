@@ -20,7 +20,7 @@ from linkcrawl.stores.contract import HostBacklog
 from tests.unit.cluster_kit import TIME
 from tests.unit.frontier_kit import Clock, frontier_of, session
 
-BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, notifications=(), time=TIME)
+BEAT = HeartbeatReply(others=1, busy=1, load=0, agreed=True, paces=(), notifications=(), missing=(), time=TIME)
 
 
 @define

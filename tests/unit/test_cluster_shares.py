@@ -12,7 +12,9 @@ from tests.unit.cluster_kit import TIME
 
 
 def beat(others: int, load: int) -> HeartbeatReply:
-    return HeartbeatReply(others=others, busy=others, load=load, agreed=True, notifications=(), time=TIME)
+    return HeartbeatReply(
+        others=others, busy=others, load=load, agreed=True, paces=(), notifications=(), missing=(), time=TIME
+    )
 
 
 @pytest.mark.parametrize(

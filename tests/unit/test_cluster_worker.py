@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from linkcrawl.clock import boot_time
 from linkcrawl.cluster.codec import Ticket
 from linkcrawl.cluster.coordinator import TimeReading
 from linkcrawl.cluster.ownership import ClusterOwnership
+from linkcrawl.cluster.shared_pace import PaceSettings, read_pace
 from linkcrawl.cluster.worker import DEATHS, QUIET
 from linkcrawl.errors import LeaseLost, SessionLost
 from linkcrawl.frontier.gates.workbench import Lane
@@ -310,7 +312,7 @@ def test_where_redis_clock_is_set_all_leases_are_void_and_the_time_follows(
         gate = cluster.frontier.bench.gates[A]
         cluster.coordinator.time = TimeReading(now=T0 + by, at=T0, error=0.1)
         await cluster.worker._try(cluster.worker._renew_session)
-        assert cluster.coordinator.told("begin generation") == [None]
+        assert cluster.coordinator.told("void") == [None]
         assert not cluster.ownership.may_send()
         assert not cluster.ownership.feeds_host(A)
         assert cluster.session.now() == T0 + by
@@ -318,7 +320,7 @@ def test_where_redis_clock_is_set_all_leases_are_void_and_the_time_follows(
         cluster.coordinator.generation_of_join = "2"
         await cluster.worker._try(cluster.worker._renew_session)
         assert cluster.ownership.may_send()
-        assert cluster.coordinator.told("begin generation") == [None], "once"
+        assert cluster.coordinator.told("void") == [None], "once"
 
     run(tmp_path, act)
     assert f"The cluster's clock has been set by {by:+.0f} s" in caplog.text
@@ -330,14 +332,12 @@ def test_a_session_that_a_jump_forward_has_ended_is_not_simply_begun_again(tmp_p
     async def act(cluster: Cluster) -> None:
         cluster.worker.drop_session("Redis takes it for over")
         cluster.coordinator.time = TimeReading(now=T0 + 60, at=T0, error=0.0)
-        cluster.coordinator.refusals["begin generation"] = redis.ConnectionError("refused")
         await cluster.worker._try(cluster.worker._renew_session)
         assert not cluster.ownership.may_send()
-        await cluster.worker._try(cluster.worker._renew_session)
-        assert cluster.coordinator.told("begin generation") == [None, None]
+        assert cluster.coordinator.told("void") == [None]
         await cluster.worker._try(cluster.worker._renew_session)
         assert cluster.ownership.may_send()
-        assert len(cluster.coordinator.told("begin generation")) == 2
+        assert len(cluster.coordinator.told("void")) == 1
 
     run(tmp_path, act)
 
@@ -348,7 +348,7 @@ def test_of_workers_that_see_redis_clock_set_one_begins_a_generation(tmp_path: P
         cluster.coordinator.generation_of_join = "2"
         cluster.coordinator.time = TimeReading(now=T0 + 60, at=T0, error=0.0)
         await cluster.worker._try(cluster.worker._renew_session)
-        assert cluster.coordinator.told("begin generation") == []
+        assert cluster.coordinator.told("void") == []
         assert cluster.session.now() == T0 + 60
         assert cluster.ownership.may_send()
 
@@ -362,3 +362,91 @@ def test_a_slow_answer_of_redis_is_no_jump(tmp_path: Path) -> None:
         assert cluster.session.now() == T0
 
     run(tmp_path, act)
+
+
+def test_leases_that_redis_has_lost_end_the_session_and_the_generation(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert (cluster.worker.losses, cluster.coordinator.told("void")) == (1, [None])
+        assert not cluster.worker.table.has(A)
+
+    run(tmp_path, act, reply=evolve(ALONE, missing=(A,)))
+
+
+def test_a_lease_that_was_given_back_meanwhile_is_not_missing(tmp_path: Path) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(B)
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert (cluster.worker.losses, cluster.coordinator.told("void")) == (0, [])
+
+    run(tmp_path, act, reply=evolve(ALONE, missing=(A,)))
+
+
+def test_a_worker_of_another_version_waits_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.worker.drop_session("for the test")
+        for _ in range(3):
+            await cluster.worker._renew_session()
+            await cluster.worker._round()
+        assert not cluster.ownership.may_send()
+        assert not cluster.ownership.may_end, "links may be due"
+        cluster.coordinator.blocked_by = None
+        await cluster.worker._renew_session()
+        assert cluster.ownership.may_send()
+
+    run(tmp_path, act, blocked_by="machine:1, protocol 0.1")
+    assert caplog.text.count("A worker of another version is at work (machine:1, protocol 0.1; ours is") == 1
+
+
+def test_a_crawl_does_not_end_while_checks_that_were_lost_elsewhere_are_to_be_begun_anew(tmp_path: Path) -> None:
+    """Their links are due again when their tickets expire."""
+
+    async def act(cluster: Cluster) -> None:
+        cluster.coordinator.waiting_gates = [A]
+        cluster.coordinator.standing = "lapsing"
+        await cluster.worker._renew_session()
+        await cluster.worker._round()
+        assert not cluster.ownership.may_end
+        cluster.coordinator.standing = "empty"
+        await cluster.worker._round()
+        assert cluster.ownership.may_end
+
+    run(tmp_path, act)
+
+
+def test_the_strictest_settings_of_all_workers_pace_everybody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(cluster: Cluster) -> None:
+        cluster.lease(A)
+        own = PaceSettings.of(cluster.session.config)
+        slower = evolve(own, delay=own.delay + 7, target_concurrency=own.target_concurrency / 2)
+        eager = evolve(own, delay=0.0, target_concurrency=own.target_concurrency * 2)
+        cluster.coordinator.reply = evolve(ALONE, others=2, paces=(slower.text, eager.text))
+        for _ in range(2):
+            await cluster.worker._renew_session()
+        assert PaceSettings.of(cluster.session.config) == slower
+        gate = cluster.frontier.bench.gates[A]
+        assert gate.delay == slower.delay
+        assert gate.wake >= cluster.clock() + slower.delay
+        cluster.coordinator.reply = ALONE  # it has left
+        await cluster.worker._renew_session()
+        assert PaceSettings.of(cluster.session.config) == own
+        assert gate.delay == own.delay
+
+    run(tmp_path, act)
+    assert caplog.text.count("the strictest hold") == 1
+
+
+#: Settings from lax to strict.
+FROM_LAX = [
+    PaceSettings(delay=1.0, target_concurrency=2.0, max_adaptive_delay=60.0, probation=60.0),
+    PaceSettings(delay=2.0, target_concurrency=1.0, max_adaptive_delay=90.0, probation=90.0),
+    PaceSettings(delay=3.0, target_concurrency=0.5, max_adaptive_delay=99.0, probation=None),
+]
+
+
+@pytest.mark.parametrize("name", ["delay", "target_concurrency", "max_adaptive_delay", "probation"])
+def test_of_each_setting_the_strictest_holds(name: str) -> None:
+    for lax, strict in combinations([evolve(FROM_LAX[1], **{name: getattr(each, name)}) for each in FROM_LAX], 2):
+        assert lax.strictest(strict) == strict.strictest(lax) == strict
+        assert read_pace(strict.text) == strict

@@ -1,4 +1,5 @@
 -- Stands before every script but join.lua, after common.lua.
-if redis.call('GET', prefix .. 'generation') ~= generation or not alive(me) then
-  return 'lost'
+local fault = fault_of_generation() or not alive(me) and 'the session is over'
+if fault then
+  return 'lost: ' .. fault
 end

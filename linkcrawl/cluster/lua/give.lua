@@ -13,4 +13,5 @@ for _, each in ipairs(given.gates) do
     end
   end
 end
+note_sizes()
 return cjson.encode({now = now})

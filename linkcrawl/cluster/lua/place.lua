@@ -8,11 +8,12 @@ for _, each in ipairs(given.hosts) do
   if not gate then
     gate = host
     if address ~= '' then
-      redis.call('SADD', key('domains:' .. address), domain)
-      keep_alive('domains:' .. address)
-      if redis.call('SCARD', key('domains:' .. address)) <= given.few then
+      local count = tonumber(redis.call('HGET', key('domains'), address) or '0')
+      if count <= given.few and redis.call('HSETNX', key('domains'), address .. ' ' .. domain, 1) == 1 then
+        count = redis.call('HINCRBY', key('domains'), address, 1)
+      end
+      if count <= given.few then
         redis.call('HSETNX', key('representatives'), address, host)
-        keep_alive('representatives')
         gate = redis.call('HGET', key('representatives'), address)
       end
     end
@@ -20,4 +21,5 @@ for _, each in ipairs(given.hosts) do
   end
   found[host] = gate
 end
+note_sizes()
 return cjson.encode(found)

@@ -4,7 +4,7 @@
 local taken = {}
 local WANTED = 5000 -- ms that a gate is reserved for the session that wants it, unless it asks again
 -- Who leased gates before this generation may use them until its leases are over, for it may not know of it.
-if redis.call('EXISTS', key('shut')) == 1 then
+if tonumber(redis.call('HGET', key('state'), 'shut')) > now then
   for i in ipairs(given.gates) do
     taken[i] = {standing = 'shut'}
   end
@@ -31,8 +31,10 @@ for i, each in ipairs(given.gates) do
   elseif wanter and wanter ~= me and alive(wanter) then
     taken[i] = {standing = 'held'}
   elseif not owner and transfers == 0 and not given.wanted
-    and (done and tonumber(done) >= seen or tickets > 0 and due <= tickets) then
-    taken[i] = {standing = 'empty'}
+    and tickets > 0 and due <= tickets then
+    taken[i] = {standing = 'remote'}
+  elseif not owner and transfers == 0 and not given.wanted and done and tonumber(done) >= seen then
+    taken[i] = {standing = tickets > 0 and 'remote' or 'empty'}
   else
     local wake = redis.call('HGET', key('wakes'), gate)
     if owner then
@@ -58,4 +60,5 @@ for i, each in ipairs(given.gates) do
     }
   end
 end
+note_sizes()
 return cjson.encode(taken)
