@@ -86,8 +86,8 @@ class JoinReply:
 @frozen(kw_only=True)
 class LeaseResult:
     """A gate that was asked for. `standing`: `taken` (now ours), `mine` (was before), `held` by another, `empty`,
-    `remote` (the checks of all its due links are under way at other workers, or were lost there a moment ago), or
-    `shut` (leases of a generation before may still be used).
+    `lapsing` (as `empty`, but a check of its links was under way at a worker that is dead: it is begun anew when its
+    ticket expires), or `shut` (leases of a generation before may still be used).
 
     `wait`: seconds until it may send, as its last holder reported; None where that is unknown. `transfers`: checks
     whose next hop waits for it, as JSON; `Coordinator.take_in` takes them. `tickets`: tokens of its links' checks that
@@ -169,8 +169,8 @@ class Coordinator:
         return JoinReply(time=read)
 
     def declare_void(self) -> None:
-        """What Redis holds of this generation is not to be used, by any worker: the next `join` begins a new one, unless
-        another worker has begun it before."""
+        """What Redis holds of this generation is not to be used, by any worker: the next `join` begins a new one,
+        unless another worker has begun it before."""
         self._void = self.generation
 
     async def heartbeat(self, *, busy: bool, load: int, policies: str, held: Sequence[str] = ()) -> HeartbeatReply:
@@ -212,9 +212,9 @@ class Coordinator:
         another worker that leases it give it back."""
         # before the first refresh nothing has been seen: minus infinity is no number of milliseconds
         asked = [(gate, _ms(max(seen_at, 0.0)), due) for gate, seen_at, due in gates]
-        return [
-            _taken(row) for row in await self._run("take", {"gates": asked, "wanted": wanted, "now": _ms(now)}) if row
-        ]
+        lapsing = self._lease * (KEEP_LEASES - 1)  # tickets are renewed far more often than once a lease
+        given = {"gates": asked, "wanted": wanted, "now": _ms(now), "lapsing": _ms(lapsing)}
+        return [_taken(row) for row in await self._run("take", given) if row]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:
         """Give gates back."""

@@ -59,9 +59,9 @@ class Leases:
         self._notifications: set[str] = set()
         #: True while leases of a generation before may still be used, as the last round has seen it.
         self.is_shut = False
-        #: True while links are due whose checks are under way at other workers, or were lost there and are begun anew
-        #: before long, as the last round has seen it.
-        self.has_remote = False
+        #: True while links are due whose checks were lost with another worker, and are begun anew before long, as the
+        #: last round has seen it.
+        self.has_lapsing = False
         self._opening = 0
         self._throughput = Throughput()
         #: Gates of ours with work, as the last round has seen them.
@@ -130,7 +130,7 @@ class Leases:
     async def take(self, heartbeat: HeartbeatReply, *, all_of_them: bool = False) -> None:
         """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work. Raises
         SessionLost, redis.RedisError."""
-        self.is_shut = self.has_remote = False
+        self.is_shut = self.has_lapsing = False
         if not heartbeat.agreed or self._table.is_regrouping:
             return
         self._candidates.reload()
@@ -215,8 +215,8 @@ class Leases:
             self.is_shut |= result.standing == "shut"
             if result.standing in ("held", "shut"):
                 self._candidates.mark_leased(gates[name])
-            elif result.standing in ("empty", "remote"):
-                self.has_remote |= result.standing == "remote"
+            elif result.standing in ("empty", "lapsing"):
+                self.has_lapsing |= result.standing == "lapsing"
                 for host in gates[name]:
                     self._queue.hosts[host].due = 0
         taken = {name: result for name, result in results.items() if result.standing == "taken"}

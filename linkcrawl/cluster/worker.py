@@ -282,7 +282,7 @@ class ClusterWorker:
         if not self._nothing_left and (heartbeat.others == 0 or now - self._quiet_since > QUIET):
             await self._frontier.feeder.refresh_now()
             await self.leases.take(heartbeat, all_of_them=True)
-            self._nothing_left = not (self._is_busy() or self.leases.is_shut or self.leases.has_remote)
+            self._nothing_left = not (self._is_busy() or self.leases.is_shut or self.leases.has_lapsing)
             self._frontier.engine.wake()
 
     def _is_busy(self) -> bool:

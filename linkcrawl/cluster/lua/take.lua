@@ -1,5 +1,6 @@
 -- Leases gates for the session. given: gates, a list of {gate, seen (ms: when its due links were counted), due (how many
--- links that were)}; wanted: reserve the gate for this session where another leases it. Gives for each gate its standing
+-- links that were)}; wanted: reserve the gate for this session where another leases it; lapsing (ms): a ticket that ends so soon is
+-- renewed by nobody. Gives for each gate its standing
 -- and, where it is leased now, all that belongs to it; checks stay where they are until tickets.lua takes them in.
 local taken = {}
 local WANTED = 5000 -- ms that a gate is reserved for the session that wants it, unless it asks again
@@ -31,10 +32,9 @@ for i, each in ipairs(given.gates) do
   elseif wanter and wanter ~= me and alive(wanter) then
     taken[i] = {standing = 'held'}
   elseif not owner and transfers == 0 and not given.wanted
-    and tickets > 0 and due <= tickets then
-    taken[i] = {standing = 'remote'}
-  elseif not owner and transfers == 0 and not given.wanted and done and tonumber(done) >= seen then
-    taken[i] = {standing = tickets > 0 and 'remote' or 'empty'}
+    and (done and tonumber(done) >= seen or tickets > 0 and due <= tickets) then
+    local lapsing = redis.call('ZCOUNT', key('tickets:' .. gate), '(' .. now, now + given.lapsing)
+    taken[i] = {standing = lapsing > 0 and 'lapsing' or 'empty'}
   else
     local wake = redis.call('HGET', key('wakes'), gate)
     if owner then
