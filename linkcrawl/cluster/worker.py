@@ -250,7 +250,7 @@ class ClusterWorker:
         self._frontier.clock_follower.follow(jump)
         if begins_anew:
             self._coordinator.declare_void()
-        raise SessionLost("Redis' clock has been set")
+            raise SessionLost("Redis' clock has been set")
 
     async def _round(self) -> None:
         if not self._joined or self.heartbeat is None:
