@@ -21,9 +21,9 @@ HOSTS_A_CALL = 200
 class HostQueue:
     """A host's due links. `due`: how many are left in the store; `after`: the link after which reading goes on, None
     for the start; `drained`: the store has none after it. `out`: links that were handed out; `ready`: how many of these
-    wait for their first request. `deferred`: links that were handed back because a rule says that it is not their time,
-    and `again_at`: when the first of them has its time (Unix seconds). `read_generation`: how often reading began
-    anew."""
+    wait for their first request, and `aside`: how many are set aside. `deferred`: links that were handed back because a
+    rule says that it is not their time, and `again_at`: when the first of them has its time (Unix seconds).
+    `read_generation`: how often reading began anew."""
 
     host: str
     due: int = 0
@@ -33,6 +33,7 @@ class HostQueue:
     ready: int = 0
     deferred: int = 0
     again_at: float = inf
+    aside: int = 0
     read_generation: int = 0
 
     @property
@@ -43,7 +44,7 @@ class HostQueue:
     @property
     def under_way(self) -> int:
         """Checks of its links that have begun and have no record yet."""
-        return self.held - self.ready
+        return self.held - self.ready - self.aside
 
 
 class DueQueue:
@@ -58,6 +59,7 @@ class DueQueue:
         self._due_before = due_before
         self._left = limit
         self._held: dict[int | str, str] = {}
+        self._aside: dict[int | str, float] = {}
         self.hosts: dict[str, HostQueue] = {}
 
     @property
@@ -77,6 +79,9 @@ class DueQueue:
     def refresh(self, backlog: Iterable[HostBacklog], now: float) -> list[HostQueue]:
         """Take in a backlog. Returns the hosts that have links to fetch and had none before."""
         grown, found = [], set()
+        for link_id in [link_id for link_id, until in self._aside.items() if until <= now]:
+            self._end_aside(link_id)
+            self.forget(link_id)
         for line in backlog:
             found.add(line.host)
             queue = self.hosts.setdefault(line.host, HostQueue(line.host, drained=True))
@@ -153,8 +158,22 @@ class DueQueue:
             if queue.deferred:
                 queue.again_at = -inf
 
+    def set_aside(self, link_id: int | str, until: float) -> None:
+        """The link is out until then (Unix seconds), whatever happens: its record can't be kept, so it is due for ever,
+        and would be asked again and again."""
+        host = self._held.get(link_id)
+        if host is not None and link_id not in self._aside:
+            self._aside[link_id] = until
+            self.hosts[host].aside += 1
+
+    def _end_aside(self, link_id: int | str) -> None:
+        del self._aside[link_id]
+        self.hosts[self._held[link_id]].aside -= 1
+
     def forget(self, link_id: int | str) -> None:
-        """The link's record is stored, or won't be: the link is not out any more."""
+        """The link's record is stored, or won't be: the link is not out any more, unless it is set aside."""
+        if link_id in self._aside:
+            return
         host = self._held.pop(link_id, None)
         if host is not None:
             self.hosts[host].out.discard(link_id)
@@ -169,6 +188,8 @@ class DueQueue:
         for queue in (self.hosts[host] for host in hosts if host in self.hosts):
             given = [link_id for link_id in queue.out if link_id not in keep]
             for link_id in given:
+                if link_id in self._aside:
+                    self._end_aside(link_id)
                 self.forget(link_id)
             queue.due += len(given)
             queue.ready = 0
@@ -178,6 +199,7 @@ class DueQueue:
     def clear(self) -> None:
         """Forget everything, until the backlog is read again."""
         self._held.clear()
+        self._aside.clear()
         self.hosts.clear()
 
     def __len__(self) -> int:

@@ -178,6 +178,10 @@ class Scheduler(BaseScheduler):
             self._feeder.check_ended()
             self._feeder.feed()
 
+    def set_aside(self, link_id: int | str, until: float) -> None:
+        """The store can't keep the link's record: don't ask the link again before `until` (Unix seconds)."""
+        self._queue.set_aside(link_id, until)
+
     @property
     def is_giving_up(self) -> bool:
         """True once the crawl ends because its store is lost."""

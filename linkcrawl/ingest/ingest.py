@@ -10,13 +10,14 @@ from pathlib import Path
 from attrs import asdict, field, frozen
 
 from linkcrawl import sources, urls
-from linkcrawl.errors import ConfigError, StoreLost
+from linkcrawl.errors import ConfigError, LinkcrawlError, StoreLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.line_file import LineFile
 from linkcrawl.sources import files
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.rows import internal_error, reject
 from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
+from linkcrawl.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ BATCH_TEXT = 8_000_000
 
 #: Rejects that are logged one by one; the file has all of them.
 LOGGED_REJECTS = 20
+#: Characters of a URL that a log line shows.
+SHOWN = 200
 
 
 @frozen(kw_only=True)
@@ -53,7 +56,7 @@ class IngestCounts:
             read=self.read + len(batch.entries) + batch.rejected,
             new=self.new + added.new,
             known=self.known + added.known,
-            rejected=self.rejected + batch.rejected,
+            rejected=self.rejected + batch.rejected + len(batch.entries) - added.new - added.known,
         )
 
 
@@ -82,11 +85,37 @@ def ingest(
 def _add(entries: Sequence[LinkEntry], store: Store, on_store_lost: Callable[[StoreLost], None] | None) -> AddCounts:
     while True:
         try:
-            return store.add(entries)
+            return add_entries(store, entries)
         except StoreLost as fault:
             if on_store_lost is None:
                 raise
             on_store_lost(fault)
+
+
+def add_entries(store: Store, entries: Sequence[LinkEntry]) -> AddCounts:
+    """`Store.add` for entries of strangers. Where the store can't take a batch, each entry is added alone; one that it
+    can't take is logged and left out of the counts. Raises what the store raises where it can't take any."""
+    try:
+        return store.add(entries)
+    except LinkcrawlError:
+        raise
+    except Exception as fault:
+        if len(entries) == 1:
+            raise
+        logger.error("%d seeds can't be added together, each is added alone", len(entries), exc_info=fault)
+        last = fault
+    counts, failed = AddCounts(), 0
+    for entry in entries:
+        try:
+            counts += store.add([entry])
+        except LinkcrawlError:
+            raise
+        except Exception as fault:
+            last, failed = fault, failed + 1
+            logger.error("rejected %s: the store can't keep it: %s", one_line(entry.url[:SHOWN]), internal_error(fault))
+    if failed == len(entries):
+        raise last
+    return counts
 
 
 def read_batches(names: Sequence[str], rejects: Path) -> Iterator[SeedBatch]:

@@ -12,7 +12,7 @@ from scrapy.exceptions import DropItem
 from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.frontier.tasks import start_task
-from linkcrawl.items import Finished, LinkState, Record
+from linkcrawl.items import Finished, LinkState, Record, iso
 from linkcrawl.session import session_of
 from linkcrawl.status.refusals import CHALLENGED, UNNAMED, refusing_host
 from linkcrawl.stores.retry import retry_while_store_lost
@@ -52,7 +52,8 @@ class RecordsPipeline:
     """Takes `Finished` checks, stores them, and passes their records on to the feeds: a feed never shows what the
     store doesn't have. While the store can't be reached the items wait here and nothing is sent; after
     LINKCRAWL_PATIENCE the crawl ends with `store_lost`. A record that the store can't keep for any other reason is
-    logged and its link let go; the other records of its batch are stored."""
+    logged, its link stays due and is not asked again before its usual time; the other records of its batch are
+    stored."""
 
     def __init__(self, crawler: Crawler):
         self._crawler = crawler
@@ -148,8 +149,10 @@ class RecordsPipeline:
         except (LeaseLost, StoreLost):
             raise
         except Exception as fault:
-            url = one_line(record.url[:SHOWN])
-            self._log_fault(f"The store can't keep the record of {url} ({record.reason}), its link is let go", fault)
+            url, until = one_line(record.url[:SHOWN]), record.next_check_at
+            self._scheduler.set_aside(record.link_id, until)
+            said = f"The store can't keep the record of {url} ({record.reason}); this crawl asks its link again at"
+            self._log_fault(f"{said} {iso(until)} at the earliest", fault)
         return frozenset([record.link_id])
 
     async def _finish(self, batch: list[Finished]) -> frozenset[int | str]:

@@ -20,6 +20,7 @@ from linkcrawl.check.procedure import Check, Denial, Done, Next, aborted, answer
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.ingest.ingest import add_entries
 from linkcrawl.ingest.live import LiveIngest
 from linkcrawl.items import DueLink, Finished
 from linkcrawl.network.transport import CONTEXT
@@ -79,7 +80,7 @@ class ResourceProxies(scrapy.Spider):
         session, scheduler = self.session, self._scheduler
 
         async def add(entries: Sequence[LinkEntry]) -> AddCounts:
-            return await retry_while_store_lost(session, session.store.add, entries)
+            return await retry_while_store_lost(session, add_entries, session.store, entries)
 
         return LiveIngest(
             session.seeds,

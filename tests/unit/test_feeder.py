@@ -304,3 +304,36 @@ def test_a_host_queue_knows_what_is_out() -> None:
     queue.clear()
     assert len(queue) == 0
     assert HostQueue("a").held == 0
+
+
+def test_a_link_whose_record_cant_be_kept_waits_for_its_usual_time(
+    opened: Callable[..., Table],
+) -> None:
+    """It stays due in the store, whatever else comes due at its host."""
+    table = opened()
+    seed(table, a=1)
+
+    async def look() -> list[str]:
+        table.brought.clear()
+        await table.feeder.refresh_now()
+        await table.eat()
+        for link in table.brought:
+            table.queue.took(link)
+        return [link.url for link in table.brought]
+
+    async def steps() -> None:
+        (first,) = await look()
+        (link_id,) = table.queue._held
+        queue = table.queue.hosts["a.example"]
+        table.queue.set_aside(link_id, table.clock() + 3600)
+        table.queue.forget(link_id)
+        assert (queue.held, queue.under_way) == (1, 0), "nothing of it goes on"
+        for later in range(2, 4):
+            seed(table, a=later)
+            assert first not in await look()
+        table.clock.at += 3601
+        for each in list(table.queue._held):
+            table.queue.forget(each)
+        assert first in await look()
+
+    in_loop(steps)

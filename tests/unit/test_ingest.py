@@ -201,3 +201,36 @@ def test_samples_are_taken_up_whole(path: Path, rejects: Path) -> None:
     counts = ingest([str(path)], as_store(MemoryStore()), rejects)
     assert counts.rejected == 0
     assert counts.new > 0
+
+
+class Picky(MemoryStore):
+    """A store that fails over some entries, alone or with others."""
+
+    def __init__(self, *bad: str) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+        if any(entry.url in self.bad for entry in entries):
+            raise MemoryError
+        return super().add(entries)
+
+
+def test_an_entry_that_the_store_cant_take_costs_that_entry_only(
+    tmp_path: Path, rejects: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = tmp_path / "seeds.txt"
+    source.write_text("".join(f"http://{name}.example/\n" for name in "abc"))
+    store = Picky("http://b.example/")
+    counts = ingest([str(source)], as_store(store), rejects)
+    assert counts == IngestCounts(read=3, new=2, known=0, rejected=1)
+    assert [record.getMessage() for record in caplog.records][1:] == [
+        "rejected http://b.example/: the store can't keep it: internal error: MemoryError"
+    ]
+
+
+def test_a_store_that_takes_nothing_ends_the_ingest(tmp_path: Path, rejects: Path) -> None:
+    source = tmp_path / "seeds.txt"
+    source.write_text("http://a.example/\nhttp://b.example/\n")
+    with pytest.raises(MemoryError):
+        ingest([str(source)], as_store(Picky("http://a.example/", "http://b.example/")), rejects)

@@ -40,6 +40,7 @@ class FakeScheduler:
     is_giving_up: bool = False
     batches: list[int] = field(factory=list)
     forgotten: list[int | str] = field(factory=list)
+    aside: dict[int | str, float] = field(factory=dict)
     ends: list[StoreLost] = field(factory=list)
     end_fault: Exception | None = None
 
@@ -62,6 +63,9 @@ class FakeScheduler:
         if link_id == self.unforgettable:
             raise OSError("never mind")
         self.forgotten.append(link_id)
+
+    def set_aside(self, link_id: int | str, until: float) -> None:
+        self.aside[link_id] = until
 
     def give_up(self, fault: StoreLost) -> None:
         self.ends.append(fault)
@@ -124,6 +128,7 @@ def test_a_record_that_the_store_cant_keep_costs_that_record_only(
     assert isinstance(second, DropItem)
     assert table.stored() == {first.url, third.url}
     assert table.scheduler.batches == [3, 1, 1, 1]
+    assert table.scheduler.aside == {bad.link_id: bad.next_check_at}
     assert sorted(map(str, table.scheduler.forgotten)) == sorted(map(str, table.ids))
     told = errors(caplog)
     assert [bad.url in record.getMessage() for record in told] == [False, True]
