@@ -53,7 +53,7 @@ KNOWN: dict[str, Setting] = {
     "LINKCRAWL_ALLOWED_NETWORKS": Setting([], False, "CIDRs exempt from the address guard, a list or with commas"),
     "LINKCRAWL_MAX_REDIRECTS": Setting(10, False, "redirects followed in one chain"),
     "LINKCRAWL_TIMEOUT": Setting(30.0, False, "seconds for one request, from connecting to the last header"),
-    "LINKCRAWL_PATIENCE": Setting(300.0, False, "seconds to wait for a silenced host, or for a lost store"),
+    "LINKCRAWL_PATIENCE": Setting(300.0, False, "seconds to wait for a silenced host, or for a lost store or network"),
     "LINKCRAWL_CA_BUNDLE": Setting(None, True, "file of certificate authorities, instead of the system's"),
     "LINKCRAWL_ROBOTS_TTL": Setting(3600.0, False, "seconds before a robots.txt is read again"),
     "LINKCRAWL_HISTORY_DAYS": Setting(

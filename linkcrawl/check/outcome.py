@@ -50,8 +50,7 @@ UNSENT = UNJUDGED | {Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT}
 
 #: Failures that another connection may not meet again: worth one fresh try.
 ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
-#: Nothing came back over the network at all, as when our own network, resolver or route is gone. Time-outs after
-#: connecting are none of these: somebody has answered the connection.
+#: Nothing came back over the network at all, as when our own network, resolver or route is gone.
 SILENT = frozenset({Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT})
 TIMEOUTS = frozenset({Failure.TIMEOUT_CONNECT, Failure.TIMEOUT_TLS, Failure.TIMEOUT_ANSWER})
 

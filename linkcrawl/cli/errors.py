@@ -18,7 +18,7 @@ from linkcrawl.errors import ConfigError, SourceLost, StoreError, StoreLost
 from linkcrawl.startup import INTERRUPTED
 
 # Exit statuses (docs/operator.md).
-STORE_LOST = 1
+STORE_LOST = NETWORK_LOST = 1
 UNUSABLE = 2
 
 #: Errors of writing that mean: no room, or a damaged disk.

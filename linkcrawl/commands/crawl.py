@@ -17,17 +17,25 @@ from scrapy.spiderloader import get_spider_loader
 from w3lib.url import file_uri_to_path
 
 from linkcrawl.assembly import open_session
-from linkcrawl.cli.errors import STORE_LOST, UNUSABLE, print_fault
+from linkcrawl.cli.errors import NETWORK_LOST, STORE_LOST, UNUSABLE, print_fault
 from linkcrawl.cli.log_file import install_log_file
 from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.extensions.feeds import feed_failed
+from linkcrawl.frontier.network_watch import NOTHING_ANSWERED
 from linkcrawl.spiders.resourceproxies import ResourceProxies
 from linkcrawl.startup import INTERRUPTED
 from linkcrawl.wiring import check_wiring
 
 #: Exit status by the finish reason of a crawl; any other reason is a fault of ours. A second interruption stops it
 #: without a reason.
-EXIT = {"finished": 0, "store_lost": STORE_LOST, "unusable_input": UNUSABLE, "shutdown": INTERRUPTED, None: INTERRUPTED}
+EXIT = {
+    "finished": 0,
+    "store_lost": STORE_LOST,
+    "network_lost": NETWORK_LOST,
+    "unusable_input": UNUSABLE,
+    "shutdown": INTERRUPTED,
+    None: INTERRUPTED,
+}
 
 
 class Command(CrawlCommand):
@@ -62,7 +70,8 @@ class Command(CrawlCommand):
         assert self.crawler_process is not None
         if self.exitcode == 0 and args[:1] == [ResourceProxies.name]:
             stats = self._crawler.stats
-            self.exitcode = EXIT.get(stats.get_value("finish_reason"), 1) or int(feed_failed(stats))
+            failed = feed_failed(stats) or bool(stats.get_value(NOTHING_ANSWERED))
+            self.exitcode = EXIT.get(stats.get_value("finish_reason"), 1) or int(failed)
 
 
 def _check_spider(settings: BaseSettings, args: list[str]) -> None:

@@ -15,7 +15,8 @@ from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
-from linkcrawl.frontier.ports import Engine, Ownership, Task, context_of
+from linkcrawl.frontier.network_watch import NetworkWatch
+from linkcrawl.frontier.ports import Ownership, Task, context_of
 from linkcrawl.frontier.withdrawals import Withdrawals
 from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.pacing.delay import may_turn
@@ -44,9 +45,9 @@ class CompletionHandler:
         keeper: Gatekeeper,
         in_flight: InFlight,
         outage: OutageDetector,
+        watch: NetworkWatch,
         host_states: HostStateSaver,
         ownership: Ownership,
-        engine: Engine,
         stats: StatsCollector,
         withdrawals: Withdrawals,
     ):
@@ -55,9 +56,9 @@ class CompletionHandler:
         self._keeper = keeper
         self._in_flight = in_flight
         self._outage = outage
+        self._watch = watch
         self._host_states = host_states
         self._ownership = ownership
-        self._engine = engine
         self._stats = stats
         self._withdrawals = withdrawals
 
@@ -87,8 +88,7 @@ class CompletionHandler:
         if moved := self._session.clock.moved:
             outcome = evolve(outcome, sent_at=outcome.sent_at + moved, ended_at=outcome.ended_at + moved)
             context.outcome = outcome
-        if self._outage.note(gate.name, self._has_answered_well(gate.name), outcome):
-            self._engine.wake()
+        self._watch.note(gate.name, request)
         if self._outage.down_since is not None or outcome.failure in UNJUDGED:
             return self._unlearned(gate)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request))
@@ -124,10 +124,6 @@ class CompletionHandler:
             await self._withdrawals.close()
         finally:
             self._session.audit.close()
-
-    def _has_answered_well(self, gate: str) -> bool:
-        pace = self._keeper.pace(gate)
-        return pace.good > 0 or any(good for _, good, _ in pace.recent)
 
     def _cost(self, request: Request) -> float:
         context = context_of(request)

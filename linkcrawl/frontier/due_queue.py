@@ -130,6 +130,13 @@ class DueQueue:
         queue.ready -= 1
         return queue if queue.ready <= self.share // 2 else None
 
+    def again(self, link: DueLink) -> bool:
+        """The check of a link that is out comes to nothing, and begins once more. False where it is not out."""
+        host = self._held.get(link.id)
+        if host is not None:
+            self.hosts[host].ready += 1
+        return host is not None
+
     def defer(self, link: DueLink, until: float = inf) -> None:
         """Hand the link back: it stays due, and is not fetched again before the backlog is read after `until` (Unix
         seconds), or policies have changed, or others of its host have come due."""

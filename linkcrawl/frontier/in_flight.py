@@ -25,6 +25,10 @@ class InFlight:
         """The requests; their contexts say since when, and through which gate."""
         return list(self._gates)
 
+    def gates(self) -> set[str]:
+        """The gates that have let them go."""
+        return {gate.name for gate in self._gates.values()}
+
     def add(self, request: Request, gate: Gate[Task]) -> None:
         """A gate hands a request out."""
         self._gates[request] = gate

@@ -16,6 +16,7 @@ from linkcrawl.frontier.gates.workbench import Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.maintenance import MaintenanceLoop
+from linkcrawl.frontier.network_watch import NetworkWatch
 from linkcrawl.frontier.ports import Checks, Engine, Ownership, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.robots_fetcher import RobotsFetcher
@@ -52,19 +53,21 @@ class Frontier:
     dispatcher: Dispatcher
     completion: CompletionHandler
     outage: OutageDetector
+    watch: NetworkWatch
     host_states: HostStateSaver
     maintenance: MaintenanceLoop
     withdrawals: Withdrawals
     store_loss: StoreLoss
 
     def has_work(self) -> bool:
-        """True while something is in flight or being stored, or a gate opens within LINKCRAWL_PATIENCE."""
+        """True while something is in flight or being stored, a gate opens within LINKCRAWL_PATIENCE, or our own network
+        is down and may come back."""
         if self.dispatcher.is_busy or self.router.is_looking_up or self.robots.is_looking_up:
             return True
         now, patience = self.session.now(), self.session.config.patience
-        wake, down = self.bench.next_wake(), self.outage.down_since
-        if down is not None and now - down > patience:
-            return False
+        wake = self.bench.next_wake()
+        if self.outage.down_since is not None:
+            return wake is not None and not self.watch.is_over
         return wake is not None and wake <= now + patience
 
 
@@ -106,7 +109,17 @@ def build_frontier(
         deliver=router.place_links,
         give_up=store_loss.give_up,
     )
-    outage = OutageDetector(session.now)
+    outage = OutageDetector(session.now, hosts=lambda: max(len(bench.gates), len(queue.hosts)))
+    watch = NetworkWatch(
+        session,
+        outage=outage,
+        bench=bench,
+        in_flight=in_flight,
+        router=router,
+        names=resolver,
+        engine=engine,
+        stats=stats,
+    )
     host_states = HostStateSaver(session, ownership)
     withdrawals = Withdrawals(session, keeper)
     completion = CompletionHandler(
@@ -115,9 +128,9 @@ def build_frontier(
         keeper=keeper,
         in_flight=in_flight,
         outage=outage,
+        watch=watch,
         host_states=host_states,
         ownership=ownership,
-        engine=engine,
         stats=stats,
         withdrawals=withdrawals,
     )
@@ -157,13 +170,14 @@ def build_frontier(
         limits=limits,
         router=router,
         resolver=resolver,
-        robots=RobotsFetcher(session, router),
+        robots=RobotsFetcher(session, router, outage),
         in_flight=in_flight,
         postponed=postponed,
         clock_follower=clock_follower,
         dispatcher=dispatcher,
         completion=completion,
         outage=outage,
+        watch=watch,
         host_states=host_states,
         maintenance=maintenance,
         withdrawals=withdrawals,

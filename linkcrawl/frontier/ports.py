@@ -28,9 +28,10 @@ class RequestContext(Transport):
     """Everything that is known of a request beside what Scrapy's Request says. It stands in `Request.meta` under one
     key (network.transport.CONTEXT), and is made with the request; the router makes it for requests of others.
 
-    What it is for: `link` and `check` of a step of a check; `robots` of a request for a robots.txt; all three are None
-    in another component's request. `starts_limits`: it is the first of its check, and has to clear shared limits of
-    the link's collections and providers. `lease_epoch`: Session.lease_epoch when the request was made.
+    What it is for: `link` and `check` of a step of a check; `robots` of a request for a robots.txt; `probe`: it asks a
+    host that has answered whether it still does. In another component's request there is none of these.
+    `starts_limits`: it is the first of its check, and has to clear shared limits of the link's collections and
+    providers. `lease_epoch`: Session.lease_epoch when the request was made.
 
     While it waits: `robots_asked_at`, when the robots.txt was read that it has waited for (Unix seconds).
 
@@ -43,6 +44,7 @@ class RequestContext(Transport):
     link: DueLink | None = None
     check: Check | None = None
     robots: Fetching | None = None
+    probe: bool = False
     starts_limits: bool = False
     lease_epoch: int = 0
     robots_asked_at: float | None = None
@@ -71,6 +73,7 @@ def anew(request: Request) -> Request:
         link=before.link,
         check=before.check,
         robots=before.robots,
+        probe=before.probe,
         starts_limits=before.starts_limits,
         lease_epoch=before.lease_epoch,
         robots_asked_at=before.robots_asked_at,

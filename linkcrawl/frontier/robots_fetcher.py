@@ -50,12 +50,21 @@ class RobotsWaiters(Protocol):
         """robots.txt of an authority is asked for again at `until` (Unix seconds); these requests waited for it."""
 
 
+class NetworkState(Protocol):
+    """What is known of our own network."""
+
+    @property
+    def down_since(self) -> float | None:
+        """Since when it is taken to be down (Unix seconds); None while it isn't."""
+
+
 class RobotsFetcher:
     """Asks the robots cache, and fetches what it lacks."""
 
-    def __init__(self, session: Session, waiters: RobotsWaiters):
+    def __init__(self, session: Session, waiters: RobotsWaiters, network: NetworkState):
         self._session = session
         self._waiters = waiters
+        self._network = network
         self._waiting: dict[str, list[Request]] = {}
         self._failed_lately: dict[str, int] = {}  # fetches in a row, by authority, of a file that was there before
         self._lookups: set[asyncio.Task[None]] = set()
@@ -184,6 +193,10 @@ class RobotsFetcher:
     def _settle(self, fetched: Fetched) -> None:
         """Keep what came of it, also over restarts, and let those that waited have their turn."""
         session, authority = self._session, fetched.authority
+        unreachable = fetched.availability is RobotsAvailability.UNREACHABLE
+        if unreachable and self._network.down_since is not None:  # it says nothing of the file
+            self._waiters.resume(authority, self._waiting.pop(authority, []))
+            return
         if self._may_come_back(fetched):
             return
         self._failed_lately.pop(authority, None)

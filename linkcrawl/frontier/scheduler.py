@@ -71,6 +71,7 @@ class Scheduler(BaseScheduler):
         self._bench, self._keeper, self._queue = frontier.bench, frontier.keeper, frontier.queue
         self._feeder, self._limits, self._robots = frontier.feeder, frontier.limits, frontier.robots
         self._in_flight, self._dispatcher, self._outage = frontier.in_flight, frontier.dispatcher, frontier.outage
+        self._watch = frontier.watch
         self._timer: asyncio.TimerHandle | None = None
         config = self._session.config
         # Said with every request, robots.txt and all (RFC 9110, 10.1.2 and 10.1.5).
@@ -126,7 +127,7 @@ class Scheduler(BaseScheduler):
         if not self._ownership.may_send():
             return None  # the ownership wakes the engine when it may
         now = self._session.now()
-        if self._session.store_lost or not self._session.store.may_send or not self._outage.may_send():
+        if self._session.store_lost or not self._session.store.may_send or not self._watch.may_send():
             self._arm(now, least=STILL_DOWN)
             return None
         for _ in range(BURST):
@@ -147,7 +148,7 @@ class Scheduler(BaseScheduler):
                 continue
             self._hand_out(request, gate, now)
             context = context_of(request)
-            if context.link is None and context.robots is None:
+            if context.link is None and context.robots is None and not context.probe:
                 return request  # another component's: the engine has the whole way for it
             self._dispatcher.dispatch(request)
             if self._outage.down_since is not None:
@@ -181,6 +182,16 @@ class Scheduler(BaseScheduler):
     def set_aside(self, link_id: int | str, until: float) -> None:
         """The store can't keep the link's record: don't ask the link again before `until` (Unix seconds)."""
         self._queue.set_aside(link_id, until)
+
+    def check_again(self, finished: Finished) -> None:
+        """The check of a link has met our own network's failure, and is begun once more when that is over."""
+        link = finished.of
+        if link is None:
+            self.forget(finished.record.link_id)
+        elif self._ownership.forget(link.id):
+            self._feeder.check_ended()
+            if self._queue.again(link):
+                self._frontier.router.place(link)
 
     @property
     def is_giving_up(self) -> bool:
@@ -289,6 +300,8 @@ class Scheduler(BaseScheduler):
         self._limits.refund(request)
         self._ownership.return_permits(request)
         if isinstance(answer, Denial):
+            if context_of(request).probe:
+                return None  # robots.txt has changed since: somebody else is heard
             self._go_on(self._checks.deny(request, answer))
             return None
         if answer is None or not self._ownership.acquire_permits(gate, answer, self._frontier.router.lane_of(answer)):
@@ -379,6 +392,7 @@ class Scheduler(BaseScheduler):
             await frontier.completion.close()
             await frontier.host_states.save()
             if reason == "finished":
+                frontier.watch.close()
                 await frontier.maintenance.prune()
             await session.worker.call(session.store.mark_clean)
         except StoreLost as fault:

@@ -44,6 +44,9 @@ BETWEEN_TESTS = 10.0
 #: Resolvers that answer late are waited for (resolv.conf(5)); a crawl has time, and a false verdict costs more.
 PATIENT = "timeout:5 attempts:2"
 
+#: A name that every resolver which reaches the Internet has an address for: that of a root server (RFC 8109).
+WELL_KNOWN = "a.root-servers.net"
+
 _HOSTS_FILE = Path("/etc/hosts")
 
 
@@ -159,6 +162,18 @@ class Resolver:
             found = await asyncio.shield(self._asked.get(host) or self._begin(host))
         return found.fault or self._judge(found.addresses)
 
+    async def knows_names(self) -> bool:
+        """True where the resolver gives an address to a name that is known to exist, and none to one that can't exist:
+        what it says of other names may be believed."""
+        await self._ask_again_about_lies()
+        found = await self._ask(WELL_KNOWN)
+        return bool(found.addresses) and not self._lie
+
+    def forget_faults(self) -> None:
+        """Ask anew for all names that were not found, or gave trouble: it was our own network's doing."""
+        for name in [name for name, (_, found) in self._known.items() if found.fault is not None]:
+            del self._known[name]
+
     def close(self) -> None:
         """Ask nothing more. A lookup that is under way can't be stopped; nobody waits for it."""
         for task in (*self._asked.values(), self._test):
@@ -250,13 +265,16 @@ class Resolver:
             self._domains.popitem(last=False)
         if domain == _domain(host) and not self._lie:
             return found
-        if self._clock() - self._tested_at >= BETWEEN_TESTS:
-            self._test = self._test or asyncio.get_running_loop().create_task(self._test_resolver())
-            await asyncio.shield(self._test)
+        await self._ask_again_about_lies()
         if not self._lie.issuperset(found.addresses):
             return found
         detail = "the resolver gives the same address to names that can't exist"
         return _Found(fault=Fault(failure=Failure.DNS_TROUBLE, detail=detail))
+
+    async def _ask_again_about_lies(self) -> None:
+        if self._clock() - self._tested_at >= BETWEEN_TESTS:
+            self._test = self._test or asyncio.get_running_loop().create_task(self._test_resolver())
+            await asyncio.shield(self._test)
 
     async def _test_resolver(self) -> None:
         """Ask for a name that can't exist, and remember what it leads to."""

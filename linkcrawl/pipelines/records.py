@@ -76,8 +76,8 @@ class RecordsPipeline:
         if epoch != session_of(self._crawler).lease_epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
         if not confirmed:
-            scheduler.forget(record.link_id)
-            raise DropItem("our own network is down; the link stays due")
+            scheduler.check_again(finished)
+            raise DropItem("our own network is down; the link is checked again when it is back")
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((finished, stored))
         if self._writer is None:

@@ -158,6 +158,11 @@ class HostStateCache:
             return None
         return Silence(since=memory.failing_since, days=count_days(memory.failing_days))
 
+    def has_answered(self, gate: str) -> bool:
+        """True where a gate has given a good answer, in this crawl or before."""
+        pace = self.pace(gate)
+        return pace.good > 0 or any(good for _, good, _ in pace.recent)
+
     def learn_answer(self, host: str, answered: bool, at: float) -> None:
         """A request there has ended at this time, with any answer or with none."""
         known = self.get(host)

@@ -141,6 +141,22 @@ class FakeEngine:
 
 
 @define
+class FakeNames:
+    """A resolver that is never asked for a host. `works`: whether it may be believed, None where it doesn't say."""
+
+    works: bool | None = True
+    forgotten: int = 0
+
+    async def knows_names(self) -> bool:
+        while self.works is None:  # noqa: ASYNC110  # a test decides
+            await asyncio.sleep(0)
+        return self.works
+
+    def forget_faults(self) -> None:
+        self.forgotten += 1
+
+
+@define
 class FakeChecks:
     """A spider whose checks end with their first answer. What it yields of one: the request's context."""
 
@@ -185,7 +201,7 @@ def frontier_of(
         engine=engine or FakeEngine(),
         checks=checks or FakeChecks(session),
         ownership=ownership or LocalOwnership(),
-        resolver=resolver,
+        resolver=resolver or FakeNames(),
         stats=stats or MemoryStatsCollector(SimpleNamespace(settings=Settings())),  # type: ignore[arg-type]
     )
 

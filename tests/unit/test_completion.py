@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve
+from scrapy.http import Request
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
 from linkcrawl.audit.log import AuditLimit
 from linkcrawl.audit.verify import read_lines
-from linkcrawl.check.outcome import SILENT, UNJUDGED, UNSENT, Failure, Outcome
+from linkcrawl.check.outcome import UNJUDGED, UNSENT, Failure, Outcome
 from linkcrawl.check.statuses import SHUT_OUT
 from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.errors import StoreLost
@@ -26,16 +27,31 @@ from linkcrawl.frontier.completion import NEVER_LEFT, CompletionHandler
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.host_state_saver import URGENT, HostStateSaver
+from linkcrawl.frontier.network_watch import NOTHING_ANSWERED, WITNESSES
 from linkcrawl.frontier.parts import Frontier
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.items import Category, DueLink
 from linkcrawl.politeness import outage as doubting
 from linkcrawl.politeness.host_state import HostStateCache
-from linkcrawl.politeness.outage import SILENT_GATES, OutageDetector, OwnNetwork, note_end
+from linkcrawl.politeness.outage import OutageDetector
+from linkcrawl.politeness.own_network import DOUBTFUL, NAMES, SILENT_GATES, OwnNetwork, note_end
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
 from tests.contract.making import check, entry, link, record
-from tests.unit.frontier_kit import T0, Clock, answer, frontier_of, request_to, session, silence
+from tests.unit.frontier_kit import (
+    T0,
+    Clock,
+    FakeEngine,
+    FakeNames,
+    answer,
+    frontier_of,
+    read_robots_of,
+    request_to,
+    session,
+    silence,
+)
 
 HOST = "a.example"
 
@@ -46,6 +62,7 @@ class Desk:
 
     session: Session
     clock: Clock
+    frontier: Frontier
     keeper: Gatekeeper
     doubt: OutageDetector
     endings: CompletionHandler
@@ -57,13 +74,15 @@ class Desk:
         return self.session.store
 
     def gate(self, host: str = HOST) -> Gate[Any]:
-        gate: Gate[Any] = Gate(self.keeper.gate_of(host), T0)
+        gate: Gate[Any] = self.frontier.bench.gate(self.keeper.gate_of(host), wake=T0)
         self.keeper.add_host(gate, host)
         return gate
 
     def end(self, outcome: Outcome, host: str = HOST, **context: Any) -> float:
         """A request to the host ends so, a second after the one before."""
         self.clock.at += 1.0
+        took = outcome.ended_at - outcome.sent_at
+        outcome = evolve(outcome, sent_at=self.clock.at - took, ended_at=self.clock.at)
         gate = self.gate(host)
         told = {"required": self.keeper.required(gate.name), "outcome": outcome, **context}
         return self.endings.note(gate, request_to(f"http://{host}/x.pdf", method="HEAD", **told))
@@ -73,12 +92,12 @@ class Desk:
 def opened(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     desks: list[Desk] = []
 
-    def open_one(rules: str = "") -> Desk:
+    def open_one(rules: str = "", **around: Any) -> Desk:
         clock = Clock()
         at = session(tmp_path, clock, rules, audit=tmp_path / "audit.jsonl")
         stats = MemoryStatsCollector(SimpleNamespace(settings=Settings()))  # type: ignore[arg-type]
-        made = frontier_of(at, stats=stats)
-        desks.append(Desk(at, clock, made.keeper, made.outage, made.completion, made.host_states, stats))
+        made = frontier_of(at, stats=stats, **around)
+        desks.append(Desk(at, clock, made, made.keeper, made.outage, made.completion, made.host_states, stats))
         return desks[-1]
 
     yield open_one
@@ -326,18 +345,23 @@ def everybody_works(desk: Desk, hosts: list[str]) -> None:
 HOSTS = [f"h{number}.example" for number in range(SILENT_GATES)]
 
 
-@pytest.mark.parametrize("failure", sorted(SILENT))
+@pytest.mark.parametrize("failure", sorted(DOUBTFUL))
 def test_when_every_host_falls_silent_it_is_us(
     opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, failure: Failure
 ) -> None:
-    desk = opened()
+    desk = opened(resolver=FakeNames(works=False))
     everybody_works(desk, HOSTS)
     before = {host: desk.keeper.pace(host).back_off for host in HOSTS}
-    for host in HOSTS[:-1]:
-        desk.end(silence(failure), host)
-        assert desk.doubt.down_since is None
-        assert desk.doubt.may_send()
-    desk.end(silence(failure), HOSTS[-1])
+
+    async def steps() -> None:
+        for host in HOSTS[:-1]:
+            desk.end(silence(failure), host)
+            assert desk.doubt.down_since is None
+            assert desk.doubt.may_send()
+        desk.end(silence(failure), HOSTS[-1])
+        await asyncio.sleep(0)  # the resolver has had its say
+
+    in_loop(steps)
     assert desk.doubt.down_since is not None
     assert "Our own network has failed" in caplog.text
     assert not desk.doubt.may_send()
@@ -345,7 +369,7 @@ def test_when_every_host_falls_silent_it_is_us(
     assert desk.doubt.may_send(), "a probe"
     assert not desk.doubt.may_send(), "and only one"
     learned = desk.keeper.pace(HOSTS[-1]).back_off
-    assert learned == before[HOSTS[-1]], "it is not the host's doing"
+    assert failure in NAMES or learned == before[HOSTS[-1]], "it is not the host's doing"
     desk.end(answer(404), HOSTS[0])
     assert desk.doubt.down_since is None
     assert "Our network is back" in caplog.text
@@ -370,11 +394,192 @@ def test_any_sign_of_life_ends_the_suspicion(opened: Callable[..., Desk], outcom
     assert desk.doubt.down_since is None, what
 
 
+def fall_silent(desk: Desk, hosts: list[str], failure: Failure = Failure.DNS_NOT_FOUND) -> None:
+    async def steps() -> None:
+        for host in hosts:
+            desk.end(silence(failure), host)
+            await asyncio.sleep(0)
+
+    in_loop(steps)
+
+
+DEAD = [f"dead{number}.example" for number in range(5 * SILENT_GATES)]
+
+
 def test_a_list_of_dead_hosts_is_not_our_network(opened: Callable[..., Desk]) -> None:
+    """The resolver knows other names."""
     desk = opened()
-    for number in range(5 * SILENT_GATES):
-        desk.end(silence(Failure.DNS_NOT_FOUND), f"dead{number}.example")
+    fall_silent(desk, DEAD)
     assert desk.doubt.down_since is None
+
+
+@pytest.mark.parametrize("failure", sorted(DOUBTFUL))
+def test_dead_hosts_are_not_our_network_once_another_has_answered(
+    opened: Callable[..., Desk], failure: Failure
+) -> None:
+    desk = opened(resolver=FakeNames(works=False))
+    everybody_works(desk, [HOST])
+    fall_silent(desk, DEAD, failure)
+    assert desk.doubt.down_since is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "what"),
+    [
+        (Failure.DNS_NOT_FOUND, "says that the names don't exist; look at the resolver of this machine"),
+        (Failure.DNS_TROUBLE, "gives no answer; look at the resolver of this machine"),
+        (Failure.TIMEOUT_CONNECT, "no connection comes about"),
+        (Failure.UNREACHABLE, "no connection comes about"),
+        (Failure.REFUSED, "connections are refused or reset; look at the firewall"),
+    ],
+)
+def test_a_first_crawl_in_which_everything_fails_is_told_as_what_it_looks_like(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, failure: Failure, what: str
+) -> None:
+    desk = opened(resolver=FakeNames(works=False))
+    fall_silent(desk, DEAD[:SILENT_GATES], failure)
+    assert desk.doubt.down_since is not None
+    assert "nothing has answered in this crawl yet" in caplog.text
+    assert what in caplog.text
+
+
+def test_one_dead_domain_with_many_hosts_is_no_sign_in_a_first_crawl(opened: Callable[..., Desk]) -> None:
+    desk = opened(resolver=FakeNames(works=False))
+    fall_silent(desk, [f"h{number}.dead.example" for number in range(5 * SILENT_GATES)])
+    assert desk.doubt.down_since is None
+
+
+def test_hosts_that_are_dead_since_an_earlier_crawl_say_nothing(opened: Callable[..., Desk]) -> None:
+    desk = opened(resolver=FakeNames(works=False))
+    everybody_works(desk, HOSTS)
+    for host in HOSTS:
+        desk.session.hosts.change(host, failing_since=T0 - 86400)
+    fall_silent(desk, HOSTS, Failure.TIMEOUT_CONNECT)
+    assert desk.doubt.down_since is None
+
+
+@pytest.mark.parametrize("failure", [Failure.DNS_NOT_FOUND, Failure.REFUSED])
+def test_an_end_that_shows_life_clears_silence_of_other_kinds(opened: Callable[..., Desk], failure: Failure) -> None:
+    """No such name: the resolver lives. Refused: the network does."""
+    desk = opened(resolver=FakeNames(works=False))
+    everybody_works(desk, HOSTS)
+    for host in HOSTS[:-1]:
+        desk.end(silence(), host)
+    desk.end(silence(failure), HOST)
+    desk.end(silence(), HOSTS[-1])
+    assert desk.doubt.down_since is None
+
+
+def nine_fall_silent(desk: Desk) -> list[Request]:
+    """Six hosts have answered in this crawl, and nine fall silent. Returns the requests that wait."""
+    live, dead = [f"live{number}.example" for number in range(6)], [f"gone{number}.example" for number in range(9)]
+    everybody_works(desk, [*dead, *live])
+    for host in (*dead, *live):
+        desk.keeper.learn_addresses(host, ())
+    desk.clock.at += 30.0
+    for host in dead:
+        desk.end(silence(), host)
+    bench = desk.frontier.bench
+    return [task for gate in bench.gates.values() for _, task in bench.drain(gate) if isinstance(task, Request)]
+
+
+def test_hosts_that_answered_are_asked_before_our_network_is_blamed(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = opened()
+
+    async def steps() -> None:
+        probes = nine_fall_silent(desk)
+        assert len(probes) == WITNESSES
+        assert all(context_of(probe).probe for probe in probes)
+        assert desk.doubt.down_since is None
+        waiting = asyncio.ensure_future(believed(desk, "timeout"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        desk.end(answer(), context_of(probes[0]).target.host)
+        assert await waiting is True, "the nine are judged"
+
+    in_loop(steps)
+    assert "Our own network has failed" not in caplog.text
+    fall_silent(desk, [f"gone{number}.example" for number in range(9)], Failure.TIMEOUT_CONNECT)
+    assert desk.doubt.down_since is None, "and their silence is no news any more"
+
+
+def test_our_network_is_blamed_when_those_who_were_asked_are_silent_too(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+
+    async def steps() -> None:
+        for probe in nine_fall_silent(desk):
+            assert desk.doubt.down_since is None
+            desk.end(silence(), context_of(probe).target.host)
+
+    in_loop(steps)
+    assert desk.doubt.down_since is not None
+
+
+def test_nobody_is_awaited_for_ever(opened: Callable[..., Desk]) -> None:
+    desk = opened()
+
+    async def steps() -> None:
+        nine_fall_silent(desk)
+        desk.clock.at += doubting.MAX_DOUBT
+        desk.end(silence(), "gone0.example")
+
+    in_loop(steps)
+    assert desk.doubt.down_since is not None
+
+
+def test_what_our_own_failure_taught_is_forgotten(opened: Callable[..., Desk]) -> None:
+    names = FakeNames(works=False)
+    desk = opened(resolver=names)
+    robots = desk.session.robots
+    everybody_works(desk, HOSTS)
+    read_robots_of(desk.session, HOSTS[1], "User-agent: *\nDisallow: /x", desk.clock())
+    desk.end(silence(), HOSTS[0])
+    for host in HOSTS[:2]:
+        note = RobotsAvailability.UNREACHABLE
+        robots.take(Fetched(authority=f"http://{host}", availability=note, note="timed out"), desk.clock())
+    for host in HOSTS[1:]:
+        desk.end(silence(), host)
+    assert robots.get(f"http://{HOSTS[0]}") is None
+    kept = robots.get(f"http://{HOSTS[1]}")
+    assert kept is not None
+    assert kept.failing_since is None, "the good copy of before holds"
+    assert not kept.is_fresh(desk.clock() + 1), "until it is read again"
+    assert names.forgotten == 1
+    desk.clock.at += doubting.PROBE
+    assert desk.frontier.watch.may_send()
+    assert names.forgotten == 2, "a probe looks its name up anew"
+
+
+def test_a_crawl_whose_network_does_not_come_back_is_given_up(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = FakeEngine()
+    desk = opened(engine=engine)
+    everybody_works(desk, HOSTS)
+    for host in HOSTS:
+        desk.end(silence(), host)
+    desk.clock.at += desk.session.config.patience + SILENT_GATES
+    for _ in range(2):
+        assert not desk.frontier.watch.may_send()
+    assert engine.closed == ["network_lost"]
+    assert "did not come back in LINKCRAWL_PATIENCE" in caplog.text
+    assert not desk.frontier.has_work()
+
+
+@pytest.mark.parametrize(("hosts", "answered", "told"), [(2, False, 0), (3, False, 1), (3, True, 0)])
+def test_a_small_crawl_in_which_nothing_answers_is_told_at_its_end(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, hosts: int, answered: bool, told: int
+) -> None:
+    desk = opened()
+    if answered:
+        everybody_works(desk, [HOST])
+    for host in DEAD[:hosts]:
+        desk.end(silence(Failure.DNS_TROUBLE), host)
+    desk.frontier.watch.close()
+    assert desk.stats.get_value(NOTHING_ANSWERED, 0) == told
+    assert caplog.text.count("Nothing has answered in this crawl. It looks as if the DNS resolver") == told
 
 
 async def believed(desk: Desk, reason: str, status: int | None = None) -> bool:
@@ -411,13 +616,13 @@ def test_records_wait_whose_failure_counts_as_silence(opened: Callable[..., Desk
         desk.end(silence(), HOSTS[1])
         waiting = asyncio.ensure_future(believed(desk, reason_of_failure(failure)))
         await asyncio.sleep(0)
-        assert waiting.done() is (failure not in SILENT and not failure.is_timeout)
+        assert waiting.done() is (failure not in DOUBTFUL and not failure.is_timeout)
         desk.doubt.close()
         assert await waiting
 
     in_loop(steps)
     state = note_end(OwnNetwork(), "gate", True, silence(failure))
-    assert bool(state.silent) is (failure in SILENT)
+    assert bool(state.silent) is (failure in DOUBTFUL)
 
 
 def test_records_are_believed_when_another_host_answers_or_time_has_passed(

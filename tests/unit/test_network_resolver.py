@@ -13,7 +13,15 @@ import pytest
 
 from linkcrawl.check.outcome import Failure
 from linkcrawl.network.fault import Fault, describe
-from linkcrawl.network.resolver import PAUSES, TROUBLE_KEPT, Resolver, _names_of_hosts_file, absolute, be_patient
+from linkcrawl.network.resolver import (
+    PAUSES,
+    TROUBLE_KEPT,
+    WELL_KNOWN,
+    Resolver,
+    _names_of_hosts_file,
+    absolute,
+    be_patient,
+)
 from linkcrawl.urls import read
 
 TARGET = read("http://host.example/")
@@ -374,3 +382,42 @@ def test_hosts_that_share_a_server_are_no_lie_and_cost_few_questions():
     answers = asyncio.run(resolved(names, *hosts, clock=Clock()))
     assert set(answers) == {(ip_address(PUBLIC),)}
     assert names.tests == 1  # in ten seconds
+
+
+@pytest.mark.parametrize(
+    ("answers", "believed"),
+    [
+        ({WELL_KNOWN: [PUBLIC]}, True),
+        ({}, False),
+        ({WELL_KNOWN: socket.gaierror(socket.EAI_AGAIN, "Temporary failure")}, False),
+        ({WELL_KNOWN: [PUBLIC], "invalid": [PUBLIC]}, False),
+    ],
+    ids=["it answers", "no such name", "trouble", "it lies"],
+)
+def test_a_resolver_is_believed_if_it_knows_a_name_that_exists(answers, believed):
+    async def asked():
+        resolver = Resolver(lookup=Names(**answers), pauses=())
+        try:
+            return await resolver.knows_names()
+        finally:
+            resolver.close()
+
+    assert asyncio.run(asked()) is believed
+
+
+def test_what_failed_is_asked_anew_when_it_was_our_own_network():
+    names = Names(**{"a.example": [PUBLIC]})
+
+    async def asked():
+        resolver = Resolver(lookup=names, pauses=())
+        try:
+            for host in ("a.example", "b.example"):
+                await resolver.resolve(host)
+            resolver.forget_faults()
+            names.answers["b.example"] = [OTHER]
+            return [await resolver.resolve(host) for host in ("a.example", "b.example")]
+        finally:
+            resolver.close()
+
+    assert asyncio.run(asked()) == [(ip_address(PUBLIC),), (ip_address(OTHER),)]
+    assert names.asked == ["a.example", "b.example", "b.example"]

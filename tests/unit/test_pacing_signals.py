@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.items import iso
-from linkcrawl.politeness.outage import SILENT_GATES, OwnNetwork, note_end
+from linkcrawl.politeness.own_network import SILENT_GATES, OwnNetwork, note_end
 from linkcrawl.politeness.pacing.hints import retry_at, sample_of
 from linkcrawl.politeness.pacing.state import AnswerKind
 
@@ -226,8 +226,8 @@ def fallen(gates: int, failure: Failure = Failure.DNS_TROUBLE, worked: bool = Tr
 
 @pytest.mark.parametrize("failure", [Failure.DNS_TROUBLE, Failure.DNS_NOT_FOUND, Failure.UNREACHABLE])
 def test_all_that_worked_fall_silent_at_once(failure: Failure) -> None:
-    assert not fallen(SILENT_GATES - 1, failure).is_down
-    assert fallen(SILENT_GATES, failure).is_down
+    assert not fallen(SILENT_GATES - 1, failure).is_suspect
+    assert fallen(SILENT_GATES, failure).is_suspect
     assert fallen(SILENT_GATES, failure).since == NOW
 
 
@@ -236,11 +236,20 @@ def test_all_that_worked_fall_silent_at_once(failure: Failure) -> None:
     [outcome(200), outcome(503), *(outcome(failure=f) for f in (Failure.REFUSED, Failure.RESET, Failure.TLS_OTHER))],
 )
 def test_any_sign_of_life_clears_us(sign: Outcome) -> None:
+    sign = evolve(sign, sent_at=NOW + 0.1, ended_at=NOW + 0.2)
     assert note_end(fallen(SILENT_GATES), "other", False, sign) == OwnNetwork()
 
 
+@pytest.mark.parametrize(
+    ("sent", "ended", "clears"), [(-0.1, 0.1, False), (-20.0, 1.5, True), (0.1, 0.2, True)], ids=str
+)
+def test_an_answer_that_was_on_its_way_clears_nobody(sent: float, ended: float, clears: bool) -> None:
+    on_its_way = evolve(outcome(200), sent_at=NOW + sent, ended_at=NOW + ended)
+    assert note_end(fallen(3), "other", False, on_its_way) == (OwnNetwork() if clears else fallen(3))
+
+
 def test_dead_hosts_one_after_the_other_are_not_us() -> None:
-    assert not fallen(100, worked=False).is_down
+    assert not fallen(100, worked=False).is_suspect
 
 
 def test_what_was_never_sent_says_nothing() -> None:

@@ -30,10 +30,11 @@ class Office:
     enqueued: list[Request] = field(factory=list)
     told: list[tuple[str, list[Request]]] = field(factory=list)
     put_off: list[tuple[str, float, list[Request]]] = field(factory=list)
+    down_since: float | None = None
     desk: RobotsFetcher = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.desk = RobotsFetcher(self.session, self)
+        self.desk = RobotsFetcher(self.session, self, self)
 
     def enqueue(self, request: Request) -> bool:
         self.enqueued.append(request)
@@ -367,3 +368,17 @@ def test_a_file_that_was_never_there_is_not_waited_for(office: Office) -> None:
     office.clock.at += 7200
     office.answer(office.fetch(), answer(500))
     assert (len(office.told), office.put_off) == (2, [])
+
+
+def test_our_own_networks_failure_says_nothing_of_a_file(office: Office) -> None:
+    """Those that wait have their turn again, by which the file is fetched anew."""
+    fetch = office.fetch()
+    assert office.ask("http://a.example/other") is None
+    office.down_since = office.clock()
+    office.answer(fetch, silence())
+    ((authority, waiting),) = office.told
+    assert (authority, len(waiting)) == ("http://a.example", 2)
+    assert office.session.robots.get(authority) is None
+    office.down_since = None
+    office.answer(office.fetch(), answer(), "User-agent: *\nDisallow: /")
+    assert isinstance(office.ask(), Denial)

@@ -21,6 +21,7 @@ from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.items import DueLink
 from linkcrawl.session import Session
 from linkcrawl.stores.retry import retry_while_store_lost
+from tests.contract.making import check
 from tests.unit.frontier_kit import (
     T0,
     Clock,
@@ -30,6 +31,7 @@ from tests.unit.frontier_kit import (
     frontier_of,
     policies,
     read_robots_of,
+    request_to,
     session,
 )
 
@@ -413,6 +415,46 @@ def test_only_a_check_that_is_under_way_here_is_forgotten(opened: Callable[..., 
     in_loop(steps)
     assert crawl.frontier.feeder.under_way == (0 if knows else 1)
     assert len(crawl.frontier.queue) == (0 if knows else 1)
+
+
+def test_a_check_that_our_own_network_has_failed_is_begun_once_more(opened: Callable[..., Crawl]) -> None:
+    crawl = opened()
+
+    async def steps() -> None:
+        (link,) = crawl.due(A)
+        await crawl.ask()
+        finished = evolve(check(link, T0), of=link)
+        crawl.scheduler.check_again(finished)
+        crawl.clock.at += 5.0
+        await crawl.ask()
+        assert crawl.sent == [link.url, link.url]
+        assert (crawl.frontier.feeder.under_way, len(crawl.frontier.queue)) == (1, 1)
+        crawl.scheduler.check_again(evolve(finished, of=None))  # a pipeline has lost where it came from: it stays due
+        crawl.clock.at += 5.0
+        await crawl.ask()
+        assert len(crawl.sent) == 2
+
+    in_loop(steps)
+
+
+@pytest.mark.parametrize(("robots", "sent"), [("", 1), ("User-agent: *\nDisallow: /", 0)])
+def test_a_probe_goes_by_its_gate_and_obeys_robots_txt(opened: Callable[..., Crawl], robots: str, sent: int) -> None:
+    crawl = opened()
+
+    async def steps() -> None:
+        crawl.frontier.keeper.looked_up.add(A)
+        read_robots_of(crawl.session, A, robots, crawl.clock())
+        probe = request_to(f"http://{A}/x", method="HEAD", probe=True)
+        crawl.frontier.router.place(probe.replace(callback=nothing, errback=nothing))
+        assert await crawl.ask() is None
+        assert len(crawl.sent) == sent
+        assert crawl.checks.denied == []
+
+    in_loop(steps)
+
+
+def nothing(_: Any) -> None:
+    """What follows from a probe."""
 
 
 def test_the_store_is_given_up_once(opened: Callable[..., Crawl]) -> None:

@@ -54,7 +54,7 @@ class Frontier:
             bench=self.bench,
             keeper=self.keeper,
             feeder=self,  # type: ignore[arg-type]
-            outage=OutageDetector(crawl.now),
+            outage=OutageDetector(crawl.now, hosts=lambda: 0),
             engine=FakeEngine(),
         )
 

@@ -240,6 +240,18 @@ class RobotsCache:
             if file.entry["token"] == self._token and file.authority not in self._entries:
                 self._keep(file.authority, _not_of_the_future(entry_from_row(file.entry), now))
 
+    def forget_failures(self, since: float) -> None:
+        """The files that could not be had since then (Unix seconds) were not missing: it was our own network. They are
+        to be fetched anew; a good copy from before stays in force until then."""
+        for authority, entry in list(self._entries.items()):
+            if entry.failing_since is None or entry.failing_since < since:
+                continue
+            if entry.robots is None:
+                self.forget(authority)
+            else:
+                known = evolve(entry, expires_at=entry.asked_at, failing_since=None, failure=None, tries=0)
+                self._keep(authority, known)
+
     def forget(self, authority: str) -> None:
         """Another worker may know better: the store is to be asked again."""
         self._changed.discard(authority)

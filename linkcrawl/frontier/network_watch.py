@@ -1,0 +1,186 @@
+"""Watches our own network for a crawl, and asks those who may know better before it is said to have failed.
+
+When many hosts fall silent at once, some hosts that answered in this crawl are asked once more, each by a request that
+waits at its gate and obeys its robots.txt like any other; where names could not be looked up, the resolver is asked for
+one that is known to exist. What our own failure has taught caches is forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy.http import Request
+
+from linkcrawl.frontier.gates.workbench import Workbench
+from linkcrawl.frontier.in_flight import InFlight
+from linkcrawl.frontier.ports import Engine, RequestContext, Task, context_of
+from linkcrawl.frontier.router import HostRouter
+from linkcrawl.frontier.tasks import start_task
+from linkcrawl.network.transport import CONTEXT
+from linkcrawl.politeness.outage import NetworkChange, OutageDetector
+from linkcrawl.politeness.own_network import NAMES
+from linkcrawl.session import Session
+from linkcrawl.urls.domains import registered_domain
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+logger = logging.getLogger(__name__)
+
+#: Hosts that are asked whether they still answer, and how many of those that answered last are remembered.
+WITNESSES, REMEMBERED = 3, 64
+#: Seconds within which a host's gate must open for it to be asked.
+SOON = 30.0
+#: Whom the detector awaits while the resolver is asked; no gate has this name.
+RESOLVER = "the resolver"
+
+
+#: Stat that is 1 where a crawl has come to its end and nothing has answered in it.
+NOTHING_ANSWERED = "linkcrawl/nothing_answered"
+
+
+class Names(Protocol):
+    """What is asked of the resolver."""
+
+    async def knows_names(self) -> bool:
+        """True where what it says of names may be believed."""
+
+    def forget_faults(self) -> None:
+        """Ask anew for names that could not be looked up."""
+
+
+class NetworkWatch:
+    """Takes note of every end for the detector, and does what follows."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        outage: OutageDetector,
+        bench: Workbench[Task],
+        in_flight: InFlight,
+        router: HostRouter,
+        names: Names,
+        engine: Engine,
+        stats: StatsCollector,
+    ):
+        self._session = session
+        self._outage = outage
+        self._bench = bench
+        self._in_flight = in_flight
+        self._router = router
+        self._names = names
+        self._engine = engine
+        self._stats = stats
+        self._answered: OrderedDict[str, Request] = OrderedDict()  # by gate, the last request that was answered
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """True once the crawl ends because our network has not come back."""
+        return self._is_over
+
+    def may_send(self) -> bool:
+        """True where a request may be sent: always while our network works, else a probe now and then. Where it has
+        not come back in LINKCRAWL_PATIENCE the crawl ends, with `network_lost`."""
+        down = self._outage.down_since
+        if down is None:
+            return True
+        if self._session.now() - down > self._session.config.patience:
+            self._give_up()
+            return False
+        if not self._outage.may_send():
+            return False
+        self._names.forget_faults()
+        return True
+
+    def note(self, gate: str, request: Request) -> None:
+        """Take note of a request that has an outcome, before its host's pace learns of it."""
+        context, hosts = context_of(request), self._session.hosts
+        outcome, host = context.outcome, context.target.host
+        assert outcome is not None
+        if outcome.status is not None:
+            self._answered[gate] = request
+            self._answered.move_to_end(gate)
+            if len(self._answered) > REMEMBERED:
+                self._answered.popitem(last=False)
+        silence = hosts.silence(host)
+        since = None if silence is None else silence.since
+        self._follow(self._outage.note(gate, hosts.has_answered(gate), outcome, since))
+
+    def close(self) -> None:
+        """The crawl has come to its end: say so where nothing has answered in it. That is a fault (NOTHING_ANSWERED in
+        the stats), though the hosts were too few to tell whose."""
+        if self._outage.nothing_answered and not self._is_over:
+            self._stats.inc_value(NOTHING_ANSWERED)
+            logger.error("Nothing has answered in this crawl. It looks as if %s.", self._outage.cause)
+
+    def _follow(self, change: NetworkChange | None) -> None:
+        if change is NetworkChange.SUSPECTED:
+            self._follow(self._outage.expect(self._hear()))
+        elif change is not None:
+            since = self._outage.down_since
+            self._names.forget_faults()
+            if since is not None:
+                self._session.robots.forget_failures(since)
+            self._engine.wake()
+
+    def _hear(self) -> set[str]:
+        """Those whose next end may show that our network works: gates with a request in flight, some that answered in
+        this crawl and are asked again, and the resolver."""
+        expected = self._in_flight.gates() | self._ask_witnesses()
+        if self._outage.state.names_failed():
+            start_task("asking the resolver", self._ask_resolver())
+            expected.add(RESOLVER)
+        return expected
+
+    def _ask_witnesses(self) -> set[str]:
+        silent, soon = self._outage.state.silent, self._session.now() + SOON
+        gates = [self._bench.gate(name) for name in self._answered if name not in silent]
+        asked: dict[str, str] = {}  # by registered domain
+        for gate in sorted(gates, key=lambda gate: gate.wake):
+            domain = registered_domain(gate.name)
+            if gate.wake <= soon and domain not in asked and len(asked) < WITNESSES:
+                asked[domain] = gate.name
+                self._router.place(self._probe(self._answered[gate.name]), first=True)
+        if asked:
+            logger.info("Many hosts have fallen silent at once; asked if they answer: %s", ", ".join(asked.values()))
+        return set(asked.values())
+
+    def _probe(self, answered: Request) -> Request:
+        """The request that was answered, once more; nothing follows from it but what its end shows."""
+        return Request(
+            answered.url,
+            method=answered.method,
+            callback=_done,
+            errback=_done,
+            dont_filter=True,
+            meta={
+                CONTEXT: RequestContext(
+                    target=context_of(answered).target, probe=True, lease_epoch=self._session.lease_epoch
+                ),
+                "dont_redirect": True,
+                "handle_httpstatus_all": True,
+                "verbatim_url": True,
+            },
+        )
+
+    async def _ask_resolver(self) -> None:
+        known = await self._names.knows_names()
+        self._follow(self._outage.explain(NAMES) if known else self._outage.heard(RESOLVER))
+
+    def _give_up(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            logger.error(
+                "Our own network did not come back in LINKCRAWL_PATIENCE, the crawl ends and its links stay due. It "
+                "looks as if %s.",
+                self._outage.cause,
+            )
+            self._engine.close("network_lost")
+
+
+def _done(_: Any) -> None:
+    """A probe's callback and errback."""
