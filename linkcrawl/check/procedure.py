@@ -178,21 +178,21 @@ def begin(url: str, rules: Rules, *, method: str = "HEAD", expected_mime: str | 
     `method`: "GET" where HEAD is known to lie; no HEAD is sent then. `expected_mime`: see Check.
     """
     target = read(url)
-    check = Check(url=url, rules=rules, expected_mime=expected_mime)
     if isinstance(target, Refused):
         finding = Finding(verdict=judge(target.reason), error=_error(target.error, target.reason))
-        return Done(check=check, finding=finding)
-    return _send(evolve(check, start=target), _request(check, method, target), RequestChain())
+        return Done(check=Check(url=url, rules=rules, expected_mime=expected_mime), finding=finding)
+    check = Check(url=url, rules=rules, expected_mime=expected_mime, start=target)
+    return _send(check, _request(check, method, target), RequestChain())
 
 
 def answered(check: Check, outcome: Outcome) -> Next | Done:
     """What follows from the outcome of `check.request`. Raises ValueError where the check waits for no request, or for
     an outcome that is neither an answer nor a failure."""
     request = _pending(check)
-    check = evolve(check, hops=(*check.hops, _hop(request, outcome)))
+    was_stale = check.was_stale
+    check = evolve(check, hops=(*check.hops, _hop(request, outcome)), was_stale=outcome.stale)
     if outcome.stale:
-        return Next(check=evolve(check, was_stale=True), request=request)
-    check, was_stale = evolve(check, was_stale=False), check.was_stale
+        return Next(check=check, request=request)
     if outcome.failure is not None:
         if outcome.failure in ACCIDENTS and not check.retried:
             check = evolve(check, retried=True)

@@ -6,7 +6,7 @@ PURE: the time is the context's.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 from attrs import evolve, frozen
@@ -53,7 +53,7 @@ class Gatekeeper:
         self._paces: dict[str, Pace] = {}
         self._members: dict[str, set[str]] = {}
         self._limits: dict[str, PacingLimits] = {}
-        self._valid: dict[str, float] = {}  # until when the limits of a gate hold
+        self._valid: dict[str, float] = {}  # until when the limits of a gate hold, where that has an end
         self._delays: dict[str, tuple[Pace, PacingLimits, Delay]] = {}  # computed once for the same pace and limits
         self.availability = HostAvailability(context)
         self._addresses = Addresses()
@@ -125,16 +125,19 @@ class Gatekeeper:
 
     def pacing_limits(self, gate: str) -> PacingLimits:
         """What requests through this gate must keep, each number with its origin."""
-        known, now = self._limits.get(gate), self._context.now()
-        if known is None or self._valid.get(gate, math.inf) <= now:
+        known, valid_until = self._limits.get(gate), self._valid.get(gate)
+        if known is None or (valid_until is not None and valid_until <= self._context.now()):
             known = self._limits[gate] = strictest([self._host_limits(host) for host in sorted(self._hosts(gate))])
-            self._valid[gate] = min(self._valid_until(host, now) for host in self._hosts(gate))
+            self._valid.pop(gate, None)
+            self._bound_validity(gate, self._hosts(gate))
         return known
 
-    def _valid_until(self, host: str, now: float) -> float:
-        """Until when a host's limits hold. A Request-rate may be for some hours of the day, to the minute."""
-        hours = any(pace.keeps_hours for pace in self._context.hosts.robots_paces(host))
-        return (now // 60 + 1) * 60 if hours else math.inf
+    def _bound_validity(self, gate: str, hosts: Iterable[str]) -> None:
+        """Have a gate's limits hold until the minute is over, where a Request-rate of these hosts is for some hours of
+        the day."""
+        if any(pace.keeps_hours for host in hosts for pace in self._context.hosts.robots_paces(host)):
+            minute_ends = (self._context.now() // 60 + 1) * 60
+            self._valid[gate] = min(self._valid.get(gate, math.inf), minute_ends)
 
     def _host_limits(self, host: str) -> PacingLimits:
         context, applied = self._context, self.applied(host)
@@ -157,7 +160,9 @@ class Gatekeeper:
 
     def delay(self, gate: str) -> Delay:
         """The delay in force, and where it comes from."""
-        pace, limits = self.pace(gate), self.pacing_limits(gate)
+        return self._delay(gate, self.pace(gate), self.pacing_limits(gate))
+
+    def _delay(self, gate: str, pace: Pace, limits: PacingLimits) -> Delay:
         known = self._delays.get(gate)
         if known is None or known[0] is not pace or known[1] is not limits:
             known = self._delays[gate] = (pace, limits, delay(pace, limits))
@@ -169,7 +174,8 @@ class Gatekeeper:
 
     def required(self, gate: str) -> Delay:
         """The gap between the end of the last request, whose cost counts, and the next one."""
-        return required(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
+        pace, limits = self.pace(gate), self.pacing_limits(gate)
+        return required(pace, limits, self._delay(gate, pace, limits))
 
     def pace(self, gate: str) -> Pace:
         """The pace of a gate, over restarts."""
@@ -196,12 +202,14 @@ class Gatekeeper:
         """When a request to this host may go, `now` at the earliest. Its gate was opened by what held some time ago:
         quiet hours may have begun since, a Visit-time may have ended, a Request-rate may have come into force."""
         opens = max(now, self.availability.of_host(host, now).at)
-        if self._valid.get(gate, math.inf) <= now:
+        valid_until = self._valid.get(gate)
+        if valid_until is not None and valid_until <= now:
             opens = max(opens, self._ready(gate).at)
         return opens
 
     def _ready(self, gate: str) -> Wait:
-        return ready_at(self.pace(gate), self.pacing_limits(gate), self.delay(gate))
+        pace, limits = self.pace(gate), self.pacing_limits(gate)
+        return ready_at(pace, limits, self._delay(gate, pace, limits))
 
     def is_shut(self, gate: str, host: str, now: float) -> bool:
         """True where a host of the gate is closed for longer than a task should wait for it in memory."""
@@ -247,7 +255,7 @@ class Gatekeeper:
         now = self._context.now()
         self._limits[gate.name] = strictest([self.pacing_limits(gate.name), self._host_limits(host)])
         gate.delay = self.delay(gate.name).seconds
-        self._valid[gate.name] = min(self._valid.get(gate.name, math.inf), self._valid_until(host, now))
+        self._bound_validity(gate.name, [host])
         if gate.wake > now and self.availability.of_gate(self._members[gate.name] - {host}, now).at >= gate.wake:
             gate.wake = min(gate.wake, self.availability.of_host(host, now).at)  # shut for its other hosts only
         gate.wake = max(gate.wake, self._ready(gate.name).at)

@@ -107,13 +107,20 @@ def ready_at(pace: Pace, limits: PacingLimits, in_force: Delay) -> Wait:
 
 def after_answer(pace: Pace, limits: PacingLimits, answer: PaceSample) -> tuple[Pace, tuple[Event, ...]]:
     """The pace after an answer, and the events that people should know of."""
-    before = max(_candidates(pace, limits), key=_first)[0]
-    last: dict[str, Any] = {"last_end": answer.ended, "last_cost": answer.cost}
-    pace = evolve(pace, **last, **_answer_times(pace, answer), counts=count_request(pace.counts, answer.ended))
+    times = _answer_times(pace, answer)
     silence, silenced = _silence(pace, answer)
     ban, turned = _ban_circuit(pace, limits, answer)
-    pace = evolve(pace, **_backed_off(pace, limits, answer, before), **silence, **ban)
-    return pace, (*silenced, *turned)
+    after = evolve(
+        pace,
+        last_end=answer.ended,
+        last_cost=answer.cost,
+        counts=count_request(pace.counts, answer.ended),
+        **times,
+        **_backed_off(pace, limits, answer, times),
+        **silence,
+        **ban,
+    )
+    return after, (*silenced, *turned)
 
 
 def _first(candidate: tuple[float, str]) -> float:
@@ -185,16 +192,24 @@ def _trends(pace: Pace, new: float) -> dict[str, float]:
     }
 
 
-def _backed_off(pace: Pace, limits: PacingLimits, answer: PaceSample, before: float) -> dict[str, Any]:
-    """The back-off after an answer. `before`: the delay that was in force, which a throttling answer doubles."""
-    base = max(_base_candidates(pace, limits))[0]
+def _backed_off(pace: Pace, limits: PacingLimits, answer: PaceSample, times: dict[str, Any]) -> dict[str, Any]:
+    """The back-off after an answer. A throttling one doubles the delay that was in force. `times`: what changes in the
+    pace by the answer's time."""
     if answer.kind in (AnswerKind.THROTTLED, AnswerKind.TIMEOUT):
-        return {"back_off": _capped_back_off(max(2 * before, LEAST_BACK_OFF), limits, base), "good_streak": 0}
+        doubled = max(2 * max(_candidates(pace, limits))[0], LEAST_BACK_OFF)
+        return {"back_off": _capped_back_off(doubled, limits, _base(pace, limits, times)), "good_streak": 0}
     if answer.kind is not AnswerKind.OK:
         return {}
     good_streak = pace.good_streak + 1
+    if not pace.back_off:
+        return {"good_streak": good_streak}
     eased = pace.back_off * RECOVERY if good_streak > QUIET_ANSWERS else pace.back_off
-    return {"back_off": eased if eased > base else 0.0, "good_streak": good_streak}
+    return {"back_off": eased if eased > _base(pace, limits, times) else 0.0, "good_streak": good_streak}
+
+
+def _base(pace: Pace, limits: PacingLimits, times: dict[str, Any]) -> float:
+    """The delay of a pace with these answer times, without slowdown and back-off."""
+    return max(_base_candidates(evolve(pace, **times), limits))[0]
 
 
 def _silence(pace: Pace, answer: PaceSample) -> tuple[dict[str, Any], tuple[Event, ...]]:
