@@ -16,7 +16,7 @@ from linkcrawl.frontier.gates.workbench import Gate, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.network_watch import NetworkWatch
-from linkcrawl.frontier.ports import Ownership, Task, context_of
+from linkcrawl.frontier.ports import Ownership, RequestContext, Task, context_of
 from linkcrawl.frontier.withdrawals import Withdrawals
 from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.pacing.delay import may_turn
@@ -68,30 +68,30 @@ class CompletionHandler:
         if gate is None:
             return
         is_ours = self._ownership.settled(request)
-        answered = context_of(request).outcome is not None
+        context = context_of(request)
+        answered = context.outcome is not None
         if not is_ours:  # its pace is another worker's to keep by now
             if answered:
-                self.audit(gate, request)
+                self._audit(gate, request, context)
             self._bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
             return
-        wake = self.note(gate, request) if answered else gate.wake
+        wake = self.note(gate, request, context) if answered else gate.wake
         if moved is not None:
-            self._bench.release(moved, self.note_moved(moved, request) if answered else moved.wake)
+            self._bench.release(moved, self._note_moved(moved, request, context) if answered else moved.wake)
         self._bench.release(gate, wake)
 
-    def note(self, gate: Gate[Any], request: Request) -> float:
+    def note(self, gate: Gate[Any], request: Request, context: RequestContext) -> float:
         """Take note of a request that has an outcome. Returns when its gate opens again (Unix seconds)."""
-        context = context_of(request)
         outcome, host = context.outcome, context.target.host
         assert outcome is not None
-        self.audit(gate, request)  # on the clock that the crawl began with: gaps are proved on one line
+        self._audit(gate, request, context)  # on the clock that the crawl began with: gaps are proved on one line
         if moved := self._session.clock.moved:
             outcome = evolve(outcome, sent_at=outcome.sent_at + moved, ended_at=outcome.ended_at + moved)
             context.outcome = outcome
         self._watch.note(gate.name, request)
         if self._outage.down_since is not None or outcome.failure in UNJUDGED:
             return self._unlearned(gate)
-        ended = self._keeper.completed(gate, host, outcome, self._cost(request))
+        ended = self._keeper.completed(gate, host, outcome, self._cost(request, context))
         if ended.refused and context.link is not None:
             self._keeper.note_refusal(gate.name, context.link.id)
         for event in ended.events:
@@ -108,14 +108,13 @@ class CompletionHandler:
             self._host_states.save_soon()
         return ended.wake
 
-    def note_moved(self, gate: Gate[Any], request: Request) -> float:
+    def _note_moved(self, gate: Gate[Any], request: Request, context: RequestContext) -> float:
         """Take note of a request whose host has come to this gate while it was in flight. Returns when the gate
         opens."""
         if self._outage.down_since is not None:
             return self._unlearned(gate)
-        context = context_of(request)
         assert context.outcome is not None
-        return self._keeper.completed(gate, context.target.host, context.outcome, self._cost(request)).wake
+        return self._keeper.completed(gate, context.target.host, context.outcome, self._cost(request, context)).wake
 
     async def close(self) -> None:
         """Withdraw at once what was to be withdrawn soon: by now everything is stored. Raises StoreLost."""
@@ -125,17 +124,15 @@ class CompletionHandler:
         finally:
             self._session.audit.close()
 
-    def _cost(self, request: Request) -> float:
-        context = context_of(request)
+    def _cost(self, request: Request, context: RequestContext) -> float:
         host, link = context.target.host, context.link
         if link is None:
             return self._keeper.applied(host).cost(request.url)
         applied = self._session.policies.of_link(host, link.collections, link.providers)
         return applied.cost(request.url)
 
-    def audit(self, gate: Gate[Any], request: Request) -> None:
+    def _audit(self, gate: Gate[Any], request: Request, context: RequestContext) -> None:
         """Write the audit's line for a request, unless it never left."""
-        context = context_of(request)
         outcome = context.outcome
         assert outcome is not None
         if context.unsent or outcome.failure in NEVER_LEFT:

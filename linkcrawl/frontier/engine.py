@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Request, Response
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScrapyEngine:
-    """`ports.Engine` of a crawl. The engine may come to be after it: it is looked up when it is used."""
+    """`ports.Engine` of a crawl. The engine may come to be after it: it is looked up when it is first used."""
 
     def __init__(self, crawler: Crawler):
         self._crawler = crawler
@@ -31,7 +32,7 @@ class ScrapyEngine:
 
     def wake(self) -> None:
         """The engine asks by itself once it is open, which comes after the scheduler."""
-        engine = self._crawler.engine
+        engine = self._engine
         slot = engine._slot
         if slot is not None and slot.closing is None and engine.scraper.slot is not None:
             slot.nextcall.schedule()
@@ -50,19 +51,23 @@ class ScrapyEngine:
         return await self._downloader.send(request)
 
     async def process_item(self, item: Any) -> None:
-        await self._crawler.engine.scraper.start_itemproc_async(item, response=None)
+        await self._engine.scraper.start_itemproc_async(item, response=None)
 
     def close(self, reason: str) -> None:
         if self._closing is None:
-            close = self._crawler.engine.close_spider_async(reason=reason)
+            close = self._engine.close_spider_async(reason=reason)
             self._closing = start_task("closing the crawl", close)
 
     @property
     def _slot(self) -> Any:
-        return self._crawler.engine._slot
+        return self._engine._slot
 
-    @property
+    @cached_property
+    def _engine(self) -> Any:
+        return self._crawler.engine
+
+    @cached_property
     def _downloader(self) -> Downloader:
-        found = self._crawler.engine.downloader
+        found = self._engine.downloader
         assert isinstance(found, Downloader)
         return found

@@ -28,7 +28,7 @@ from linkcrawl.frontier.engine import ScrapyEngine
 from linkcrawl.frontier.gates.eta import FrontierStats, frontier_stats
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.parts import Frontier, Membership, build_frontier
-from linkcrawl.frontier.ports import Checks, Task, context_of, host_of
+from linkcrawl.frontier.ports import Checks, RequestContext, Task, context_of, host_of
 from linkcrawl.items import DueLink, Finished, Record
 from linkcrawl.network.resolver import resolver_of
 from linkcrawl.session import session_of
@@ -146,8 +146,7 @@ class Scheduler(BaseScheduler):
             if request is None:
                 self._bench.release(gate, gate.wake)
                 continue
-            self._hand_out(request, gate, now)
-            context = context_of(request)
+            context = self._hand_out(request, gate, now)
             if context.link is None and context.robots is None and not context.probe:
                 return request  # another component's: the engine has the whole way for it
             self._dispatcher.dispatch(request)
@@ -263,7 +262,7 @@ class Scheduler(BaseScheduler):
             self._frontier.postponed.add(task)
         self._bench.release(gate, gate.wake)
 
-    def _hand_out(self, request: Request, gate: Gate[Task], now: float) -> None:
+    def _hand_out(self, request: Request, gate: Gate[Task], now: float) -> RequestContext:
         self._in_flight.add(request, gate)
         context = context_of(request)
         context.gate, context.required = gate.name, self._keeper.required(gate.name)
@@ -274,6 +273,7 @@ class Scheduler(BaseScheduler):
         self._ownership.handed_out(gate.name, request)
         request.meta["download_slot"] = gate.name
         dict.update(request.headers, self._identity)  # in their normal form already
+        return context
 
     def _prepare(self, gate: Gate[Task], task: Task, now: float) -> Request | None:
         """The request to send for a task; None where it has become a record, waits for a robots.txt or for a permit, or

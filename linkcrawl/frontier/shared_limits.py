@@ -7,7 +7,7 @@ from scrapy.http import Request
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Workbench
-from linkcrawl.frontier.ports import Ownership, Task, context_of
+from linkcrawl.frontier.ports import Ownership, RequestContext, Task, context_of
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.limits import SharedLimit
 from linkcrawl.politeness.policy.rules import Policies
@@ -18,12 +18,15 @@ def limits_of(policies: Policies, task: Task) -> tuple[SharedLimit, ...]:
     """The limits that a task has to clear: those of its check's collections and providers where the check begins with
     it (also where it has not gone yet for want of robots.txt), and those of its host."""
     if isinstance(task, DueLink):
-        link = task
-    else:
-        context = context_of(task)
-        if not context.starts_limits or context.link is None:
-            return policies.of_host(context.target.host).limits
-        link = context.link  # the first request of a check goes to the link's own host
+        return policies.of_link(task.host, task.collections, task.providers).limits
+    return _limits_of_request(policies, context_of(task))
+
+
+def _limits_of_request(policies: Policies, context: RequestContext) -> tuple[SharedLimit, ...]:
+    link = context.link
+    if not context.starts_limits or link is None:
+        return policies.of_host(context.target.host).limits
+    # the first request of a check goes to the link's own host
     return policies.of_link(link.host, link.collections, link.providers).limits
 
 
@@ -49,7 +52,8 @@ class SharedLimits:
 
     def start(self, request: Request) -> None:
         """A request is handed out. It counts for the day at once: others may be handed out before it is sent."""
-        limits, context = limits_of(self._session.policies, request), context_of(request)
+        context = context_of(request)
+        limits = _limits_of_request(self._session.policies, context)
         if not limits and not context.starts_limits:  # where policies have changed, it had some
             return
         for limit in limits:

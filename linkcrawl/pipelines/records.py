@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter, is_item
@@ -13,7 +14,7 @@ from linkcrawl.errors import LeaseLost, StoreLost
 from linkcrawl.frontier.scheduler import Scheduler
 from linkcrawl.frontier.tasks import start_task
 from linkcrawl.items import Finished, LinkState, Record, iso
-from linkcrawl.session import session_of
+from linkcrawl.session import Session, session_of
 from linkcrawl.status.refusals import CHALLENGED, UNNAMED, refusing_host
 from linkcrawl.stores.retry import retry_while_store_lost
 from linkcrawl.text import one_line
@@ -71,9 +72,10 @@ class RecordsPipeline:
         if finished is None:
             return item
         record = finished.record
-        scheduler, epoch = self._scheduler, session_of(self._crawler).lease_epoch
+        scheduler, session = self._scheduler, self._session
+        epoch = session.lease_epoch
         confirmed = await scheduler.confirm(record)
-        if epoch != session_of(self._crawler).lease_epoch or not scheduler.owns(record.link_id):
+        if epoch != session.lease_epoch or not scheduler.owns(record.link_id):
             raise DropItem("the link is another worker's by now")
         if not confirmed:
             scheduler.check_again(finished)
@@ -86,8 +88,13 @@ class RecordsPipeline:
             raise DropItem("it was not stored: the store is lost or can't keep it, or has another worker's check")
         return self._counted(record)
 
-    @property
+    @cached_property
+    def _session(self) -> Session:
+        return session_of(self._crawler)
+
+    @cached_property
     def _scheduler(self) -> Scheduler:
+        """Scrapy makes it after its pipelines."""
         scheduler = self._crawler.engine.scheduler
         assert isinstance(scheduler, Scheduler)
         return scheduler
@@ -156,7 +163,7 @@ class RecordsPipeline:
         return frozenset([record.link_id])
 
     async def _finish(self, batch: list[Finished]) -> frozenset[int | str]:
-        session = session_of(self._crawler)
+        session = self._session
         if self._scheduler.is_giving_up:  # its patience is spent: what comes in from flight is tried once
             return await session.worker.call(self._scheduler.store, batch)
         return await retry_while_store_lost(session, self._scheduler.store, batch)

@@ -85,7 +85,8 @@ class Desk:
         outcome = evolve(outcome, sent_at=self.clock.at - took, ended_at=self.clock.at)
         gate = self.gate(host)
         told = {"required": self.keeper.required(gate.name), "outcome": outcome, **context}
-        return self.endings.note(gate, request_to(f"http://{host}/x.pdf", method="HEAD", **told))
+        request = request_to(f"http://{host}/x.pdf", method="HEAD", **told)
+        return self.endings.note(gate, request, context_of(request))
 
 
 @pytest.fixture
