@@ -5,19 +5,24 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from scrapy.settings import Settings
 
+import linkcrawl
 import linkcrawl.commands
 from linkcrawl import settings
 from linkcrawl.check import verdict
 from linkcrawl.check.recheck import Intervals
 from linkcrawl.check.walls import WALLS
+from linkcrawl.commands.crawl import EXIT
 from linkcrawl.config import KNOWN
 from linkcrawl.exports import FORMATS
+from linkcrawl.frontier.tasks import INTERNAL_ERROR
 from linkcrawl.items import FIELDS_OF_HOP, FIELDS_OF_RECORD, Category, RecordField
 from linkcrawl.politeness.policy import file as policy_file
 from linkcrawl.politeness.policy.file import RECHECK_KEYS
@@ -203,3 +208,14 @@ def test_the_built_in_policy_is_documented() -> None:
 def test_export_formats_are_documented() -> None:
     (formats,) = [meaning for option, meaning in rows(section(COMMANDS, "scrapy export")) if "--format" in option]
     assert tuple(words(formats)) == tuple(FORMATS)
+
+
+def test_every_reason_why_a_crawl_ends_is_documented_with_its_status() -> None:
+    table = rows(section(read("docs/operator.md"), "Why a crawl ended"))
+    documented = {word(reason): int(status) for reason, status, _ in table}
+    ours = re.compile(r"""(?:engine\.close|CloseSpider)\(["']?(\w+)""")
+    sources = Path(linkcrawl.__file__).parent.rglob("*.py")
+    given = {reason for path in sources for reason in ours.findall(path.read_text())} - {"reason"}
+    given = {INTERNAL_ERROR if reason == "INTERNAL_ERROR" else reason for reason in given}
+    assert documented.keys() == given | {reason for reason in EXIT if reason is not None}
+    assert documented == {reason: EXIT.get(reason, 1) for reason in documented}
