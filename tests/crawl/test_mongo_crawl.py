@@ -49,7 +49,7 @@ def is_complete(crawler: Crawler, urls: list[str]) -> None:
     """Every link has one record, whatever happened."""
     assert Counter(record["url"] for record in crawler.kept()) == Counter(urls)
     assert crawler.books() == Totals(
-        links=len(urls), proxies=len(urls), checked=len(urls), later=len(urls), records=len(urls)
+        links=len(urls), proxies=len(urls), active=len(urls), checked=len(urls), later=len(urls), records=len(urls)
     )
 
 
