@@ -28,6 +28,7 @@ from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.politeness.user_agent import refuse_listed
 from linkcrawl.sources import MONGODB, REDIS
+from linkcrawl.sources.redis_key import PushedKey
 from linkcrawl.stores.contract import LinkFilter, Store
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.worker import StoreWorker
@@ -174,7 +175,7 @@ class Session:
     def seeds(self) -> CrawlSeeds:
         """Where this crawl's seeds come from."""
         source, continuous = self.arguments.seeds, self.arguments.continuous
-        pushed = None if self.config.frontier == LOCAL else f"{self.config.frontier}/{PUSHED}"
+        pushed = None if self.config.frontier == LOCAL else PushedKey(server=self.config.frontier, key=PUSHED).source
         if source is not None and source.startswith(REDIS):
             pushed = source
         return CrawlSeeds(

@@ -14,13 +14,13 @@ from types import ModuleType
 
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources import files
+from linkcrawl.sources import files, redis_key
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.urls.servers import shown
 
 STDIN = "-"
 MONGODB = ("mongodb://", "mongodb+srv://")
-REDIS = ("redis://", "rediss://")
+REDIS = redis_key.SCHEMES
 
 #: The end of error messages.
 WOULD_WORK = f"{files.WOULD_WORK}, mongodb://HOST:PORT/DB/COLLECTION, or redis://HOST:PORT/DB/KEY"

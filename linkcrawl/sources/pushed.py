@@ -14,19 +14,18 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import redis
-from attrs import asdict, frozen
+from attrs import asdict
 
 from linkcrawl.errors import ConfigError, SourceLost
 from linkcrawl.items import Reject, Seed
 from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.lines import MAX_LINE
+from linkcrawl.sources.redis_key import PushedKey, parse_key
 from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
-from linkcrawl.urls.servers import shown
 
 logger = logging.getLogger(__name__)
 
@@ -34,41 +33,9 @@ logger = logging.getLogger(__name__)
 BATCH = 500
 #: Seconds without a sign of life after which a reader's batch goes back to the key; storing a batch takes far less.
 READER_EXPIRES = 120
-WOULD_WORK = "redis://HOST:PORT/0/resourceproxies:start_urls"
 
 #: Rejects that are kept beside the key; older ones are in LINKCRAWL_REJECTS only.
 KEPT_REJECTS = 10_000
-
-
-@frozen(kw_only=True)
-class PushedKey:
-    """A key of a Redis database. `server`: its redis:// URL."""
-
-    server: str
-    key: str
-
-    @property
-    def rejects(self) -> str:
-        """The list beside the key: `resourceproxies:rejects` beside `resourceproxies:start_urls`."""
-        before, colon, _ = self.key.rpartition(":")
-        return f"{before}{colon}rejects" if colon else f"{self.key}:rejects"
-
-    @property
-    def shown(self) -> str:
-        """The key for messages, without user and password."""
-        return f"{shown(self.server)}/{self.key}"
-
-
-def parse_key(source: str) -> PushedKey:
-    """The key that `redis://HOST[:PORT]/DB/KEY` names. Raises ConfigError."""
-    try:
-        parts = urlsplit(source)
-    except ValueError:  # brackets that don't match
-        raise ConfigError(f"seeds: {shown(source)!r} is not understood; {WOULD_WORK} would work") from None
-    database, slash, key = parts.path.removeprefix("/").partition("/")
-    if not (database.isdecimal() and slash and key):
-        raise ConfigError(f"seeds: {shown(source)!r} names no database and key; {WOULD_WORK} would work")
-    return PushedKey(server=urlunsplit((parts.scheme, parts.netloc, f"/{database}", parts.query, "")), key=key)
 
 
 def check(source: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from linkcrawl.errors import ConfigError
 from linkcrawl.redis_client import LEASE_TIMEOUT, TIMEOUT, connect, connect_async
 from linkcrawl.sources import pushed
+from linkcrawl.sources.redis_key import PushedKey, parse_key
 from linkcrawl.urls.servers import shown, without_login
 
 
@@ -64,3 +65,44 @@ def test_one_policy_of_time_outs() -> None:
     for client, seconds in clients:
         options = client.connection_pool.connection_kwargs
         assert (options["socket_timeout"], options["socket_connect_timeout"]) == (seconds, seconds)
+
+
+@pytest.mark.parametrize(
+    "frontier",
+    [
+        "redis://localhost",
+        "redis://localhost/",
+        "redis://localhost:6380/3",
+        "redis://me:s3cret@localhost:6380?db=3",
+        "redis://localhost/2?db=3&health_check_interval=2",
+        "redis://[::1]:6379/1",
+        "rediss://me:s%2Fcret@localhost:6380/1?ssl_cert_reqs=none&ssl_ca_certs=/a/b.pem",
+        "unix:///run/redis.sock",
+        "unix://me:s3cret@/run/redis.sock?db=3",
+        "unix:///run/redis.sock?db=3&health_check_interval=2",
+    ],
+)
+def test_seeds_can_be_pushed_to_every_redis_that_workers_may_share(frontier: str) -> None:
+    key = PushedKey(server=frontier, key="resourceproxies:start_urls")
+    found = parse_key(key.source)
+    assert found.key == key.key
+
+    def arguments(url: str) -> dict[str, object]:
+        client = connect(url, "LINKCRAWL_FRONTIER")
+        return {"db": 0, "class": client.connection_pool.connection_class, **client.connection_pool.connection_kwargs}
+
+    asked, given = arguments(found.server), arguments(frontier)
+    for values in (asked, given):
+        for name in [name for name in values if "retry" in name or "event" in name or "maint" in name]:
+            del values[name]
+    assert {name: str(value) for name, value in asked.items()} == {name: str(value) for name, value in given.items()}
+    assert "s3cret" not in key.shown
+
+
+def test_a_key_of_a_socket_may_hold_any_character() -> None:
+    assert parse_key(PushedKey(server="unix:///run/redis.sock?db=1", key="a&b=c d?é").source).key == "a&b=c d?é"
+
+
+def test_a_socket_without_a_key_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^seeds: 'unix:///run/redis.sock' names no key; unix:///PATH\?db="):
+        parse_key("unix:///run/redis.sock?db=1")
