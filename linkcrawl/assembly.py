@@ -11,12 +11,13 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.frontier.parts import Membership
 from linkcrawl.frontier.ports import LocalOwnership
 from linkcrawl.session import Session
+from linkcrawl.stores.contract import ClusterName
 
 
 def open_session(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Session:
     """The session of a crawl with these settings and spider arguments. Raises ConfigError or StoreError, each one
     line."""
-    return Session.open(settings, given, _clock)
+    return Session.open(settings, given, _clock, _cluster)
 
 
 def ownership_of(session: Session) -> Membership:
@@ -29,14 +30,23 @@ def ownership_of(session: Session) -> Membership:
     return ClusterOwnership(session, Coordinator.connect(session.config.frontier, session.config.lease))
 
 
-def _clock(config: Config) -> Clock:
-    """The time of a crawl: that of Redis where workers share it, whatever their own clocks say."""
+def _cluster(config: Config) -> ClusterName | None:
+    """The cluster that the crawl is a worker of; None for a crawl alone."""
     if config.frontier == LOCAL:
-        return machine_clock()
+        return None
     try:
-        from linkcrawl.cluster.redis_time import redis_clock
+        from linkcrawl.cluster.meeting_place import find_cluster
     except ModuleNotFoundError as fault:
         raise ConfigError(
             f"LINKCRAWL_FRONTIER: Redis needs the package {fault.name}; pip install 'linkcrawl[redis]' would work"
         ) from fault
+    return find_cluster(config.frontier)
+
+
+def _clock(config: Config) -> Clock:
+    """The time of a crawl: that of Redis where workers share it, whatever their own clocks say."""
+    if config.frontier == LOCAL:
+        return machine_clock()
+    from linkcrawl.cluster.redis_time import redis_clock  # it needs the extra `redis`
+
     return redis_clock(config.frontier)

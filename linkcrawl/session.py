@@ -29,7 +29,7 @@ from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.politeness.user_agent import refuse_listed
 from linkcrawl.sources import MONGODB, REDIS
 from linkcrawl.sources.redis_key import PushedKey
-from linkcrawl.stores.contract import LinkFilter, Store
+from linkcrawl.stores.contract import ClusterName, LinkFilter, Store
 from linkcrawl.stores.opening import open_store
 from linkcrawl.stores.worker import StoreWorker
 from linkcrawl.urls.userinfo import without_userinfo
@@ -114,10 +114,15 @@ class Session:
 
     @classmethod
     def open(
-        cls, settings: Mapping[str, Any], given: Mapping[str, Any], clock_of: Callable[[Config], Clock]
+        cls,
+        settings: Mapping[str, Any],
+        given: Mapping[str, Any],
+        clock_of: Callable[[Config], Clock],
+        cluster_of: Callable[[Config], ClusterName | None],
     ) -> Session:
-        """Judge the configuration, open the store and take it. `clock_of`: the crawl's time, by its configuration; it
-        is asked once all else of that has been judged. Raises ConfigError or StoreError, each one line."""
+        """Judge the configuration, open the store and take it. `clock_of`: the crawl's time, and `cluster_of`: its
+        cluster, by its configuration; they are asked once all else of that has been judged. Raises ConfigError or
+        StoreError, each one line."""
         config = read_config(settings)
         refuse_listed(config.product, config.contact)
         raise_limit()
@@ -128,10 +133,11 @@ class Session:
         if arguments.seeds is not None:
             check_sources([arguments.seeds], config.rejects)
         _check_shared_store(config)
+        cluster = cluster_of(config)
         clock = clock_of(config)
         store = open_store(config.store)
-        alone = config.frontier == LOCAL
-        store.claim(None if alone else f"cluster at {without_userinfo(config.frontier)}")
+        alone = cluster is None
+        store.claim(cluster)
         hosts = HostStateCache(
             store.hosts() if alone else (), now=clock.now
         )  # a worker learns of hosts with their gates

@@ -76,10 +76,11 @@ class HeartbeatReply:
 
 @frozen(kw_only=True)
 class JoinReply:
-    """How joining went. `time`: Redis' clock. `blocked_by`: a worker of another protocol that is alive, for people;
-    then no session has begun."""
+    """How joining went. `time`: Redis' clock; `run_id`: which server it is, empty where it doesn't say. `blocked_by`: a
+    worker of another protocol that is alive, for people; then no session has begun."""
 
     time: TimeReading
+    run_id: str = ""
     blocked_by: str | None = None
 
 
@@ -166,7 +167,7 @@ class Coordinator:
             )
         self.generation, self._void = reply["generation"], ""
         self.deadline = sent + self._lease - MARGIN
-        return JoinReply(time=read)
+        return JoinReply(time=read, run_id=reply["run_id"])
 
     def declare_void(self) -> None:
         """What Redis holds of this generation is not to be used, by any worker: the next `join` begins a new one,

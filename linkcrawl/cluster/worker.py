@@ -26,6 +26,7 @@ from linkcrawl.cluster.codec import VERSION
 from linkcrawl.cluster.coordinator import LAYOUT, Coordinator, HeartbeatReply, TimeReading
 from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.leases import Leases
+from linkcrawl.cluster.meeting_place import cluster_name
 from linkcrawl.cluster.policy_version import PolicyVersion
 from linkcrawl.cluster.rate_permits import RatePermits
 from linkcrawl.cluster.shared_pace import SharedPace
@@ -65,6 +66,7 @@ class ClusterWorker:
         self._shared_pace = SharedPace(frontier.session)
         self.heartbeat: HeartbeatReply | None = None
         self._joined = False
+        self._run_id = ""  # of Redis
         self._away_since: float | None = None
         self._warned_at = self._blocked_told_at = self._tickets_at = float("-inf")
         self._nothing_left = self._has_looked = False
@@ -226,6 +228,7 @@ class ClusterWorker:
                 self._tell_blocked(joined.blocked_by)
                 return
             self._joined = True
+            self._name_server(joined.run_id)
             self._follow_clock(joined.time, begins_anew=before in ("", self._coordinator.generation))
         held = self.table.some()
         reply = await self._coordinator.heartbeat(
@@ -240,6 +243,19 @@ class ClusterWorker:
             self.leases.recompute()
         self.heartbeat = self._policy_version.observe(reply)
         self.leases.notify(self.heartbeat.notifications)
+
+    def _name_server(self, run_id: str) -> None:
+        """The claim on the store names the server that the cluster meets at: it tells two clusters apart, and a worker
+        that reaches the same server by another name belongs to us."""
+        if run_id in ("", self._run_id):
+            return
+        self._run_id, session = run_id, self._session
+        name = cluster_name(session.config.frontier, run_id)
+
+        async def rename() -> None:
+            await session.worker.call(session.store.claim, name)
+
+        self._spawn(rename)
 
     def _follow_clock(self, time: TimeReading, *, begins_anew: bool = True) -> None:
         """Follow Redis' clock. Raise SessionLost where it has been set, and leases and waits in Redis are timed by the

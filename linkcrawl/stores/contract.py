@@ -217,6 +217,15 @@ class Proxy:
     extra: dict[str, Any] = field(factory=dict)
 
 
+@frozen(kw_only=True)
+class ClusterName:
+    """A cluster, whose workers may reach its Redis by different names. `url`: without user and password; `server`: the
+    server and database as it names itself until it is restarted, empty where it doesn't."""
+
+    url: str
+    server: str
+
+
 class Store(Protocol):
     """The contract. Every method may raise StoreLost, and ClaimLost in a crawl whose claim another has taken;
     `open_store` and `claim` may raise StoreError."""
@@ -224,12 +233,12 @@ class Store(Protocol):
     def close(self) -> None:
         """Flush, give up the claim and disconnect. A clean end must be marked before (`mark_clean`)."""
 
-    def claim(self, shared: str | None = None) -> None:
+    def claim(self, shared: ClusterName | None = None) -> None:
         """Reserve the store for this crawl until `close` or the end of the process. Raises StoreBusy, which names the
         holder, where another crawl has it. Seeds, exports and reports need no claim and may run beside a crawl.
 
-        `shared`: the name of a cluster, whose workers hold the claim together and never call `mark_clean`; a store that
-        serves one process only raises StoreError."""
+        `shared`: a cluster, whose workers hold the claim together and never call `mark_clean`; claimed again,
+        the store learns which server they meet at now. A store that serves one process only raises StoreError."""
 
     def was_clean(self) -> bool:
         """True where the crawl before this one called `mark_clean`, and for a new store. After a `claim` that no

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 
 from linkcrawl.errors import ClaimLost, StoreBusy
 from linkcrawl.stores import process_identity as holder
+from linkcrawl.stores.contract import ClusterName
 from linkcrawl.stores.mongo.claim import MARGIN, Claim
 from linkcrawl.stores.mongo.schema import open_database
 from tests.contract.mongodb import database, server_url
@@ -135,3 +137,58 @@ def test_a_claim_counts_as_held_until_shortly_before_another_can_take_it(claim_o
     first.check()  # nobody has taken it: it is renewed
     assert first.is_held
     first.release()
+
+
+def cluster(server: str = "run/0", host: str = "localhost") -> ClusterName:
+    return ClusterName(url=f"redis://{host}:6379/0", server=server)
+
+
+def test_workers_that_reach_one_redis_by_different_names_hold_one_claim(claim_of: Callable[[str], Claim]) -> None:
+    first, second = claim_of("one"), claim_of("two")
+    first.take(cluster())
+    began = time.monotonic()
+    second.take(cluster(host="127.0.0.1"))
+    assert time.monotonic() - began < LEASE / 2
+    for claim in (first, second):
+        claim._renew_or_lose()
+        claim.check()
+    first.release()
+    second.check()
+    second.release()
+
+
+@pytest.mark.parametrize("kind", ["another server by the same name", "another database"])
+def test_workers_of_another_redis_are_another_crawl(claim_of: Callable[[str], Claim], kind: str) -> None:
+    first, second = claim_of("one", lease=1.5), claim_of("two", lease=1.5)
+    first.take(cluster())
+    with pytest.raises(StoreBusy, match="a worker that meets others at another Redis: all workers of a store need the"):
+        second.take(cluster("another/0" if kind.startswith("another server") else "run/1"))
+    first.check()
+    first.release()
+
+
+def test_after_a_restart_of_redis_a_worker_waits_until_the_others_have_noticed(
+    claim_of: Callable[[str], Claim],
+) -> None:
+    first, new = claim_of("one", lease=60.0), claim_of("two", lease=60.0)
+    first.take(cluster("before/0"))
+    noticed = threading.Timer(0.5, first.rename, (cluster("after/0"),))
+    noticed.start()
+    began = time.monotonic()
+    new.take(cluster("after/0", host="127.0.0.1"))
+    assert time.monotonic() - began >= 0.4
+    noticed.join()
+    for claim in (first, new):
+        claim.check()
+        claim.release()
+
+
+def test_where_redis_does_not_say_which_server_it_is_its_url_tells(claim_of: Callable[[str], Claim]) -> None:
+    first, same, other = (claim_of(name, lease=1.5) for name in ("one", "two", "three"))
+    first.take(cluster(""))
+    same.take(cluster(""))
+    with pytest.raises(StoreBusy):
+        other.take(cluster("", host="elsewhere"))
+    for claim in (first, same):
+        claim.check()
+        claim.release()

@@ -1,7 +1,7 @@
 -- A new session. given: lease (ms), about (JSON text shown to people), policies (fingerprint), pace (JSON text of the
 -- settings that pace requests), protocol (the layout of these keys and of the checks in them), known (the highest number
 -- of a generation that this worker knows of), void (the generation whose leases it found missing; or empty). Gives the
--- generation; or, while workers of another protocol are alive, what one of them says of itself.
+-- generation and Redis' run id; or, while workers of another protocol are alive, what one of them says of itself.
 generation = redis.call('GET', prefix .. 'generation') or ''
 if (tonumber(generation) or 0) < given.known or generation == given.void or fault_of_generation() then
   begin_generation(given.known, given.lease)
@@ -37,4 +37,4 @@ for _, name in ipairs({'workers', 'state', unpack(told)}) do
   keep_alive(name)
 end
 note_sizes()
-return cjson.encode({now = now, generation = generation})
+return cjson.encode({now = now, generation = generation, run_id = run_id()})

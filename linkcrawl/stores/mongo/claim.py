@@ -14,6 +14,7 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from linkcrawl.clock import boot_time
 from linkcrawl.errors import ClaimLost, StoreBusy
+from linkcrawl.stores.contract import ClusterName
 from linkcrawl.stores.process_identity import is_alive, this_process
 
 logger = logging.getLogger(__name__)
@@ -51,14 +52,15 @@ class Claim:
         """True where this crawl has taken the claim; it may have lost it since (see `check`)."""
         return self._thread is not None
 
-    def take(self, shared: str | None = None) -> None:
-        """Take the claim. Raises StoreBusy, within the length of a lease, where another crawl has it; PyMongoError.
-        `shared`: the name of a cluster, whose workers hold the claim together as long as one of them renews it."""
+    def take(self, shared: ClusterName | None = None) -> None:
+        """Take the claim. Raises StoreBusy, within two lengths of a lease, where another crawl has it; PyMongoError.
+        `shared`: a cluster, whose workers hold the claim together as long as one of them renews it."""
         if self._thread is not None:
             return
         if shared is not None:
             # no single process is the cluster, so no look at a process shows its end
-            self._me |= {"id": shared, "machine": None, "started": None}
+            self._me |= {"machine": None, "started": None, "server": shared.server}
+            self._me["id"] = self._find_shared(shared)
             self._is_shared = True
         deadline = boot_time() + self._lease + 1
         first = holder = self._renew()
@@ -70,6 +72,32 @@ class Claim:
             holder = self._renew(instead_of=holder["id"] if is_alive(holder) is False else None)
         self._thread = threading.Thread(target=self._keep, name="store-claim", daemon=True)
         self._thread.start()
+
+    def rename(self, shared: ClusterName) -> None:
+        """Have the claim name the Redis that its cluster meets at now, from now on. Raises PyMongoError."""
+        self._me = {**self._me, "server": shared.server}
+        self._renew_or_lose()
+
+    def _find_shared(self, shared: ClusterName) -> str:
+        """The id of the claim that workers of this cluster hold, whatever the name by which they reach its Redis; else
+        a new one. Where the claim names another Redis, that may have been restarted, or there are two by one name: its
+        holders say which, as soon as they have noticed. Raises StoreBusy."""
+        deadline = boot_time() + self._lease + 1
+        while True:
+            query = {"_id": "claim", "$expr": {"$gt": ["$until", "$$NOW"]}}
+            holder = self._meta.find_one(query)
+            if holder is None or "server" not in holder:
+                return f"cluster at {shared.url}"
+            if not (holder["server"] and shared.server):
+                return f"cluster at {shared.url}"  # only their URLs tell them apart
+            if holder["server"] == shared.server:
+                return str(holder["id"])
+            if boot_time() > deadline:
+                raise StoreBusy(
+                    f"LINKCRAWL_STORE: {self._held_by(holder)}, a worker that meets others at another Redis: all "
+                    "workers of a store need the same LINKCRAWL_FRONTIER; wait for its end, or stop it"
+                )
+            time.sleep(LOOK)
 
     @property
     def is_held(self) -> bool:

@@ -15,6 +15,7 @@ from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudg
 from linkcrawl.stores.contract import (
     RETIRED,
     AddCounts,
+    ClusterName,
     HostBacklog,
     LinkEntry,
     LinkFilter,
@@ -83,8 +84,11 @@ class MongoStore:
 
     # -- one crawl at a time ------------------------------------------------------------------------------------
 
-    def claim(self, shared: str | None = None) -> None:
+    def claim(self, shared: ClusterName | None = None) -> None:
         if self._before_was_clean is not None:
+            if shared is not None:
+                with faults(self._where):
+                    self._claim.rename(shared)
             return
         with faults(self._where):
             self._claim.take(shared)

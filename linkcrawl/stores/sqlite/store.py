@@ -17,6 +17,7 @@ from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order,
 from linkcrawl.stores.contract import (
     RETIRED,
     AddCounts,
+    ClusterName,
     HostBacklog,
     LinkEntry,
     LinkFilter,
@@ -86,7 +87,7 @@ class SqliteStore:
 
     # -- one crawl at a time ------------------------------------------------------------------------------------
 
-    def claim(self, shared: str | None = None) -> None:
+    def claim(self, shared: ClusterName | None = None) -> None:
         if shared is not None:
             raise StoreError(
                 f"LINKCRAWL_STORE: {self._path}: SQLite serves one process, not a cluster; "
