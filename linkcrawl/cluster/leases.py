@@ -62,6 +62,8 @@ class Leases:
         #: True while links are due whose checks were lost with another worker, and are begun anew before long, as the
         #: last round has seen it.
         self.has_lapsing = False
+        #: True where others lease gates with due links, as the last round has seen it.
+        self.has_held = False
         self._opening = 0
         self._throughput = Throughput()
         #: Gates of ours with work, as the last round has seen them.
@@ -130,7 +132,7 @@ class Leases:
     async def take(self, heartbeat: HeartbeatReply, *, all_of_them: bool = False) -> None:
         """Lease what is our share of the gates that have work. `all_of_them`: nobody else is at work. Raises
         SessionLost, redis.RedisError."""
-        self.is_shut = self.has_lapsing = False
+        self.is_shut = self.has_lapsing = self.has_held = False
         if not heartbeat.agreed or self._table.is_regrouping:
             return
         self._candidates.reload()
@@ -213,6 +215,7 @@ class Leases:
         results = dict(zip(names, asked, strict=True))
         for name, result in results.items():
             self.is_shut |= result.standing == "shut"
+            self.has_held |= result.standing == "held"
             if result.standing in ("held", "shut"):
                 self._candidates.mark_leased(gates[name])
             elif result.standing in ("empty", "lapsing"):

@@ -69,7 +69,7 @@ class ClusterWorker:
         self._run_id = ""  # of Redis
         self._away_since: float | None = None
         self._warned_at = self._blocked_told_at = self._tickets_at = float("-inf")
-        self._nothing_left = self._has_looked = False
+        self._nothing_left = self._has_looked = self._saw_held = False
         self._quiet_since: float | None = None
         self._in_flight = InFlightReporter(coordinator, self._spawn)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -291,14 +291,19 @@ class ClusterWorker:
         # While policies differ gates lie idle: others are about to read the file, or never will.
         differ = not heartbeat.agreed and not self._policy_version.has_differed_for(self._session.config.patience)
         if self._session.arguments.continuous or self._is_busy() or heartbeat.busy or differ:
-            self._nothing_left, self._quiet_since = False, None
+            self._nothing_left, self._quiet_since, self._saw_held = False, None, False
             return
         if self._quiet_since is None:
             self._quiet_since = now
         if not self._nothing_left and (heartbeat.others == 0 or now - self._quiet_since > QUIET):
             await self._frontier.feeder.refresh_now()
             await self.leases.take(heartbeat, all_of_them=True)
-            self._nothing_left = not (self._is_busy() or self.leases.is_shut or self.leases.has_lapsing)
+            # who has leased gates just now has not been heard of as busy yet; who is idle with them stays so
+            is_news, self._saw_held = self.leases.has_held and not self._saw_held, self.leases.has_held
+            if is_news:
+                self._quiet_since = now
+            is_waited_for = self.leases.is_shut or self.leases.has_lapsing or is_news
+            self._nothing_left = not (self._is_busy() or is_waited_for)
             self._frontier.engine.wake()
 
     def _is_busy(self) -> bool:

@@ -415,6 +415,28 @@ def test_a_crawl_does_not_end_while_checks_that_were_lost_elsewhere_are_to_be_be
     run(tmp_path, act)
 
 
+def test_a_worker_that_found_all_gates_leased_just_now_does_not_end_before_their_holders_are_heard_of(
+    tmp_path: Path,
+) -> None:
+    """As where all were idle until leases of a generation before were over, and another was first."""
+
+    async def act(cluster: Cluster) -> None:
+        cluster.coordinator.waiting_gates = [A]
+        await cluster.worker._renew_session()
+        await cluster.worker._round()
+        cluster.clock.at += QUIET + 0.1
+        await cluster.worker._round()
+        assert not cluster.ownership.may_end
+        cluster.clock.at += QUIET - 0.1
+        await cluster.worker._round()
+        assert not cluster.ownership.may_end
+        cluster.clock.at += 0.2  # whoever has them is idle
+        await cluster.worker._round()
+        assert cluster.ownership.may_end
+
+    run(tmp_path, act, reply=evolve(ALONE, others=1), standing="held")
+
+
 def test_the_strictest_settings_of_all_workers_pace_everybody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def act(cluster: Cluster) -> None:
         cluster.lease(A)
