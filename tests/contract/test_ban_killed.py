@@ -10,6 +10,7 @@ from attrs import evolve
 
 from linkcrawl.frontier.gates.workbench import Gate
 from linkcrawl.frontier.parts import Frontier
+from linkcrawl.frontier.ports import context_of
 from linkcrawl.items import Category
 from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.stores.contract import Store
@@ -50,7 +51,8 @@ def turned_away(folder: Path, store: Store, then: Callable[[], object]) -> None:
             status = 200 if number < 6 else 403
             told = {"required": frontier.keeper.required(HOST), "outcome": answer(status, at=at), "link": one}
             frontier.session.clock.at = at  # type: ignore[attr-defined]
-            frontier.completion.note(gate, request_to(f"http://{HOST}/{number}", **told))
+            request = request_to(f"http://{HOST}/{number}", **told)
+            frontier.completion.note(gate, request, context_of(request))
             kind = {} if number < 6 else {"category": Category.RESTRICTED, "reason": "http_403", "status": status}
             store.finish([check(one, at, **kind)])
         await frontier.host_states.save()
