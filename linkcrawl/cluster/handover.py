@@ -77,7 +77,8 @@ class Handover:
             elif context.robots is not None:
                 self.abandon_robots(task)
             else:
-                self._bench.offer(gate, task, lane=lane)
+                tenant = self._keeper.tenant(gate_name, host_of(task))
+                self._bench.offer(gate, task, lane=lane, tenant=tenant)
 
     def abandon_robots(self, robots: Request) -> None:
         """Fetch a robots.txt no further; the requests that wait for it are passed on, and have it fetched where they

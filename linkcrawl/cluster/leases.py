@@ -262,7 +262,7 @@ class Leases:
         self._transfers.reserve(result.tickets, name)
         self._join(name, hosts)
         wake = self._keeper.wait(name, now).at
-        gate.delay = self._keeper.delay(name).seconds
+        gate.delay = self._keeper.servers_delay(name).seconds
         self._bench.retime(gate, wake if result.wait is None else max(wake, now + result.wait))
 
     def _join(self, name: str, hosts: set[str]) -> None:
@@ -355,7 +355,7 @@ class Leases:
         count = 0 if heartbeat.others == 0 or self._table.closing else excess(heartbeat, self.load)
         if not count or self._throughput.seconds(self._checks_left()) < WORTH:
             return
-        giveable = [name for name in self._table.leases if not self._bench.gates[name].lanes[Lane.HOP]]
+        giveable = [name for name in self._table.leases if not self._bench.gates[name].has(Lane.HOP)]
         giveable.sort(key=lambda name: -self._bench.gates[name].work_left)
         chosen = giveable[1::2] + giveable[::2]
         for name in chosen[:count]:

@@ -17,7 +17,7 @@ from linkcrawl.cluster.coordinator import Coordinator
 from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.frontier.gates.workbench import Gate, Lane
 from linkcrawl.frontier.parts import Frontier
-from linkcrawl.frontier.ports import Task, context_of
+from linkcrawl.frontier.ports import Task, context_of, host_of
 from linkcrawl.frontier.shared_limits import limits_of
 from linkcrawl.items import DueLink
 from linkcrawl.politeness.policy.limits import SharedLimit
@@ -55,7 +55,7 @@ class RatePermits:
         spawn: Callable[[Callable[[], Awaitable[None]]], None],
     ):
         self._session, self._bench, self._engine = frontier.session, frontier.bench, frontier.engine
-        self._coordinator = coordinator
+        self._coordinator, self._keeper = coordinator, frontier.keeper
         self._table = table
         self._spawn = spawn
         self._unused: dict[Key, Permit] = {}
@@ -126,7 +126,8 @@ class RatePermits:
             if epoch == self._session.lease_epoch:
                 self._asking[gate.name] -= 1
                 self._on_answer(gate, task, lane, permit, waits)
-                self._bench.retime(gate, wake)
+                # hosts may have come to the gate meanwhile, and it may have gone on with them
+                self._bench.retime(gate, max(wake, self._keeper.paced_until(gate.name)))
                 self._engine.wake()
 
     def _on_answer(
@@ -146,7 +147,8 @@ class RatePermits:
             names, now = tuple(limit.name for limit in permit.limits), self._session.now()
             for limit, wait in zip(permit.limits, waits or [AGAIN] * len(names), strict=True):
                 self._bench.set_limit(limit.name, limit.delay, now + wait)
-        self._bench.offer(gate, task, lane=lane, limits=names, first=True)
+        tenant = self._keeper.tenant(gate.name, host_of(task))
+        self._bench.offer(gate, task, lane=lane, limits=names, first=True, tenant=tenant)
 
 
 def _key(task: Task) -> Key:

@@ -44,8 +44,9 @@ class ClockFollower:
         now = self._session.now()
         for gate in self._bench.gates.values():
             self._keeper.recompute(gate)
+            self._keeper.hold(gate, since=now)
             if gate.state is not GateState.IN_FLIGHT:
-                self._bench.retime(gate, max(gate.wake, now + gate.delay))
+                self._bench.retime(gate, gate.wake)
         logger.warning(
             "%s has been set by %+.0f s%s. Every host waits one full delay",
             jump.clock,

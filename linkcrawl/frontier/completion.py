@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
@@ -35,7 +35,8 @@ NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
 
 
 class CompletionHandler:
-    """Takes note of every end, frees the request's gate, and acts on what follows."""
+    """Takes note of every end, frees the request's gate, and acts on what follows. `relocate` is told where a host has
+    answered that its gate wasn't chosen by."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class CompletionHandler:
         watch: NetworkWatch,
         host_states: HostStateSaver,
         ownership: Ownership,
+        relocate: Callable[[str, tuple[str, ...]], None],
         stats: StatsCollector,
         withdrawals: Withdrawals,
     ):
@@ -59,6 +61,7 @@ class CompletionHandler:
         self._watch = watch
         self._host_states = host_states
         self._ownership = ownership
+        self._relocate = relocate
         self._stats = stats
         self._withdrawals = withdrawals
 
@@ -79,6 +82,15 @@ class CompletionHandler:
         if moved is not None:
             self._bench.release(moved, self._note_moved(moved, request, context) if answered else moved.wake)
         self._bench.release(gate, wake)
+        self._note_address(request)
+
+    def _note_address(self, request: Request) -> None:
+        """Another of the name's addresses has answered than the one that was asked first: the host belongs to the gate
+        of that one's server."""
+        context = context_of(request)
+        ip = None if context.outcome is None else context.outcome.ip
+        if ip and context.address is not None and ip != context.address:
+            self._relocate(context.target.host, (ip,))
 
     def note(self, gate: Gate[Any], request: Request, context: RequestContext) -> float:
         """Take note of a request that has an outcome. Returns when its gate opens again (Unix seconds)."""
@@ -88,23 +100,25 @@ class CompletionHandler:
         if moved := self._session.clock.moved:
             outcome = evolve(outcome, sent_at=outcome.sent_at + moved, ended_at=outcome.ended_at + moved)
             context.outcome = outcome
+        tenant = self._keeper.tenant(gate.name, host)
         self._watch.note(gate.name, request)
         if self._outage.down_since is not None or outcome.failure in UNJUDGED:
             return self._unlearned(gate)
         ended = self._keeper.completed(gate, host, outcome, self._cost(request, context))
         if ended.refused and context.link is not None:
-            self._keeper.note_refusal(gate.name, context.link.id)
+            self._keeper.note_refusal(gate.name, tenant, context.link.id)
         for event in ended.events:
             if isinstance(event, Blocked):
-                self._ban(gate.name, host, event)
+                self._ban(gate.name, tenant, host, event)
             elif isinstance(event, Reopened):
                 self._stats.inc_value("linkcrawl/reopened")
                 logger.warning("%s answers again after its probation: it is open", host)
             elif isinstance(event, Silenced):
                 self._stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""
-                logger.info("%s asks for a pause of %.0f s%s", gate.name, event.until - self._session.now(), cut)
-        if ended.events or (ended.refused and may_turn(self._keeper.pace(gate.name))):
+                seconds = event.until - self._session.now()
+                logger.info("%s asks for a pause of %.0f s%s", tenant or gate.name, seconds, cut)
+        if ended.events or (ended.refused and may_turn(self._keeper.pace_of(gate.name, tenant))):
             self._host_states.save_soon()
         return ended.wake
 
@@ -160,7 +174,7 @@ class CompletionHandler:
         now = self._session.now()
         return max(now + gate.delay, self._keeper.wait(gate.name, now).at)
 
-    def _ban(self, gate: str, host: str, event: Blocked) -> None:
+    def _ban(self, gate: str, tenant: str, host: str, event: Blocked) -> None:
         """The host has turned us away since `event.since`: say so, and take back what was judged since."""
         self._stats.inc_value("linkcrawl/banned")
         probation = self._session.config.probation
@@ -171,7 +185,7 @@ class CompletionHandler:
             host,
             "" if probation is None else f". Without that one request tries it again in {span(probation)}",
         )
-        self._withdrawals.begin(gate, event.since)
+        self._withdrawals.begin(gate, tenant, event.since)
 
 
 def _rows(quotas: Iterable[Quota]) -> Quotas:

@@ -17,9 +17,9 @@ from scrapy.http import Request
 from twisted.python.failure import Failure
 
 from linkcrawl.check.outcome import UNJUDGED
-from linkcrawl.frontier.ports import Engine, anew
+from linkcrawl.frontier.ports import Engine, anew, context_of
 from linkcrawl.frontier.tasks import start_task
-from linkcrawl.network.handler import RequestFailed
+from linkcrawl.network.handler import NameMoved, RequestFailed
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +31,23 @@ class Dispatcher:
     """Runs a task for each request and each record. The engine is told of all of them: it must not take a crawl for
     idle while something is under way, and waits at its end for what is in flight.
 
-    `enqueue` takes the requests that callbacks give, and those that could not be sent for a reason of ours;
-    whatever else callbacks give goes to the item pipelines. `ended` is
-    called with every request that has ended, in whatever way, before its callback or errback.
+    `enqueue` takes the requests that callbacks give, and those that could not be sent for a reason of ours; whatever
+    else callbacks give goes to the item pipelines. `relocate` is told of a host whose name has moved, and where to,
+    before the request that was to go there is enqueued once more. `ended` is called with every request that has ended,
+    in whatever way, before its callback or errback.
     """
 
-    def __init__(self, engine: Engine, *, enqueue: Callable[[Request], Any], ended: Callable[[Request], None]):
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        enqueue: Callable[[Request], Any],
+        relocate: Callable[[str, tuple[str, ...]], None],
+        ended: Callable[[Request], None],
+    ):
         self._engine = engine
         self._enqueue = enqueue
+        self._relocate = relocate
         self._ended = ended
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -97,6 +106,9 @@ class Dispatcher:
                 response = await self._engine.send(request)
             finally:
                 self._ended(request)
+        except NameMoved as moved:
+            self._relocate(context_of(request).target.host, moved.addresses)
+            return (anew(request),)
         except Exception as error:
             if isinstance(error, RequestFailed) and error.failure in UNJUDGED:
                 return (anew(request),)

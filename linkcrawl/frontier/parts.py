@@ -131,10 +131,11 @@ def build_frontier(
         watch=watch,
         host_states=host_states,
         ownership=ownership,
+        relocate=router.relocate,
         stats=stats,
         withdrawals=withdrawals,
     )
-    dispatcher = Dispatcher(engine, enqueue=router.enqueue, ended=completion.on_completed)
+    dispatcher = Dispatcher(engine, enqueue=router.enqueue, relocate=router.relocate, ended=completion.on_completed)
     postponed = PostponedHops(
         session,
         bench=bench,

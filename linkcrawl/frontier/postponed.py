@@ -64,9 +64,11 @@ class PostponedHops:
         Links of the host itself wait, and stay due."""
         waiting: list[Task] = list(self.take_all())
         now = self._session.now()
-        for gate in [gate for gate in self._bench.gates.values() if gate.lanes[Lane.HOP] and gate.wake > now]:
-            if gate.wake == inf or self._keeper.pace(gate.name).blocked_since is not None:
-                waiting += [task for _, task in self._bench.drain(gate)]
+        for gate in [gate for gate in self._bench.gates.values() if gate.has(Lane.HOP)]:
+            for tenant in [tenant for tenant in gate.lanes if gate.lane(Lane.HOP, tenant)]:
+                opens = max(gate.wake, gate.opens.get(tenant, -inf))
+                if opens == inf or (opens > now and self._keeper.has_turned_away(gate.name, tenant)):
+                    waiting += [task for _, task in self._bench.drain(gate, tenant)]
         for task in waiting:
             self._place_or_end(task)
 
@@ -75,7 +77,7 @@ class PostponedHops:
         gate = self._router.gate(host).name
         link = context_of(task).link if isinstance(task, Request) else None
         shut = self._keeper.is_shut(gate, host, now)
-        if isinstance(task, DueLink) or not shut or link is None or link.host in self._keeper.members(gate):
+        if isinstance(task, DueLink) or not shut or link is None or link.host in self._keeper.members_like(gate, host):
             opens = self._keeper.host_wait(gate, host, now).at
             if isinstance(task, Request) and self._keeper.is_shared(gate) and opens > now + SHORT:
                 self._aside.append(task)

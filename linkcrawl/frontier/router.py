@@ -96,9 +96,9 @@ class HostRouter:
     def gate(self, host: str) -> Gate[Task]:
         """The gate of a host, opened for it where that is new."""
         gate = self._bench.gate(self._keeper.gate_of(host))
-        before = gate.wake
+        before = gate.wake, gate.opens
         self._keeper.add_host(gate, host)
-        if gate.wake != before:
+        if (gate.wake, gate.opens) != before and gate.state is not GateState.IN_FLIGHT:
             self._bench.retime(gate, gate.wake)  # it may be waiting for another time
         return gate
 
@@ -107,8 +107,9 @@ class HostRouter:
         task = routed.task
         if self._ownership.routes_elsewhere(self._keeper.gate_of(host_of(task)), routed):
             return
-        gate = self.gate(host_of(task))
-        self._bench.offer(gate, task, lane=routed.lane, limits=self._limits.prepare(task), first=routed.first)
+        gate, limits = self.gate(host_of(task)), self._limits.prepare(task)
+        tenant = self._keeper.tenant(gate.name, host_of(task))
+        self._bench.offer(gate, task, lane=routed.lane, limits=limits, first=routed.first, tenant=tenant)
 
     def regroup(self) -> None:
         """Hosts may belong to other gates now: move all that waits. A gate that is new waits one full delay, for its
@@ -123,9 +124,57 @@ class HostRouter:
                 self.offer(RoutedTask(task=task, lane=lane))
         for gate in self._bench.gates.values():
             self._keeper.recompute(gate)
-            if gate.state is not GateState.IN_FLIGHT:
-                self._bench.retime(gate, max(gate.wake, now + gate.delay))
+            self._hold(gate, now)
         self._in_flight.follow(self.gate)
+
+    def relocate(self, host: str, addresses: tuple[str, ...]) -> None:
+        """A host's name leads to these addresses now, or this one has answered: it, and whoever else is concerned, go
+        to the gates where they belong."""
+        self._move(self._keeper.learn_addresses(host, addresses))
+
+    def _move(self, hosts: Iterable[str]) -> None:
+        """These hosts belong to other gates now. What waits for them goes there, and what their gates have still to
+        wait for holds there too: a request in flight, its delay, and what the hosts themselves have asked for."""
+        keeper, now = self._keeper, self._session.now()
+        left: dict[str, float] = {}  # gates that hosts leave, and until when their server has to wait at least
+        moving = []
+        for host in dict.fromkeys(hosts):
+            name = keeper.entered(host)
+            if name != keeper.gate_of(host):
+                moving.append((host, name))
+            if name is not None and name != keeper.gate_of(host):
+                left[name] = min(self._bench.gates[name].wake, now + keeper.bare_delay(name))
+                keeper.leave(name, host)
+        waiting = [drained for name in left for drained in self._bench.drain(self._bench.gates[name])]
+        known = set(self._bench.gates)
+        entered = {}
+        for host, name in moving:
+            gate = self.gate(host)
+            if name is not None:
+                self._wait_until(gate, left[name])
+            if gate.name not in known:
+                entered[gate.name] = gate
+        for name, until in left.items():
+            gate = self._bench.gates[name]
+            keeper.recompute(gate)
+            self._wait_until(gate, until)
+            entered[name] = gate
+        for gate in entered.values():  # their server may have been asked a moment ago under another name
+            self._hold(gate, now)
+        for lane, task in waiting:
+            self.offer(RoutedTask(task=task, lane=lane))
+        self._in_flight.follow(self.gate)
+
+    def _wait_until(self, gate: Gate[Task], until: float) -> None:
+        """Have a gate send nothing before then, whatever else it waits for."""
+        gate.wake = max(gate.wake, until)
+        if gate.state is not GateState.IN_FLIGHT:
+            self._bench.retime(gate, gate.wake)
+
+    def _hold(self, gate: Gate[Task], since: float) -> None:
+        self._keeper.hold(gate, since=since)
+        if gate.state is not GateState.IN_FLIGHT:
+            self._bench.retime(gate, gate.wake)
 
     # What robots.txt has decided (robots_fetcher.RobotsWaiters).
 
@@ -153,17 +202,16 @@ class HostRouter:
             lookup.cancel()
 
     async def _look_up(self, host: str) -> None:
-        has_strangers = await self._locate(host)
+        moved = await self._locate(host)
+        self._move((*moved, host) if moved else ())
         for routed in self._unresolved.pop(host):
             self.offer(routed)
-        if has_strangers:
-            self.regroup()
         self._engine.wake()
 
-    async def _locate(self, host: str) -> bool:
-        """Learn the address of a host. True where other hosts have to leave their gate because of it."""
+    async def _locate(self, host: str) -> tuple[str, ...]:
+        """Learn the address of a host. Returns the hosts that have to leave their gate because of it."""
         if await self._ownership.place_host(host):
-            return False
+            return ()
         try:
             answer = await self._resolver.resolve(hostname_of(host))
         except Exception:  # its links fail at the same name, each with a record; the other hosts go on

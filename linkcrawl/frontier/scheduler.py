@@ -233,7 +233,7 @@ class Scheduler(BaseScheduler):
         """Further numbers of now. May be called in any thread."""
         gates, hosts = list(self._bench.gates.values()), list(self._queue.hosts.values())
         return FrontierGauges(
-            backing_off=sum(self._keeper.pace(gate.name).back_off > 0 for gate in gates),
+            backing_off=sum(self._keeper.is_backing_off(gate.name) for gate in gates),
             backlog=sum(host.due for host in hosts) + len(self._queue),
             store_lost=self._session.store_lost,
         )
@@ -252,7 +252,8 @@ class Scheduler(BaseScheduler):
         goes on with its other hosts: a link is met again later, a hop waits aside."""
         self._limits.refund(task)
         if not self._keeper.is_shared(gate.name):
-            self._bench.put_back(gate, task, self._limits.names(task))
+            tenant = self._keeper.tenant(gate.name, host_of(task))
+            self._bench.put_back(gate, task, self._limits.names(task), tenant=tenant)
             self._bench.release(gate, opens)
             return
         if isinstance(task, DueLink):
@@ -264,9 +265,13 @@ class Scheduler(BaseScheduler):
 
     def _hand_out(self, request: Request, gate: Gate[Task], now: float) -> RequestContext:
         self._in_flight.add(request, gate)
-        context = context_of(request)
-        context.gate, context.required = gate.name, self._keeper.required(gate.name)
-        context.quotas = self._keeper.pacing_limits(gate.name).quotas
+        context, keeper = context_of(request), self._keeper
+        host = context.target.host
+        tenant = keeper.tenant(gate.name, host)
+        context.gate, context.required = gate.name, keeper.required(gate.name, tenant)
+        context.quotas = keeper.pacing_limits(gate.name, tenant).quotas
+        if context.link is not None or context.robots is not None:  # another component's is sent as it is
+            context.address = keeper.address_of(host)
         context.handed_out_at, context.cleared = now, True
         self._keeper.handed_out(gate.name)
         context.may_send = self._may_send

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.tasks import start_task
-from linkcrawl.politeness.pacing.persistence import unsettled_ban
+from linkcrawl.politeness.pacing.persistence import unsettled_bans
 from linkcrawl.session import Session
 from linkcrawl.stores.retry import retry_while_store_lost
 
@@ -23,52 +23,57 @@ SETTLED = 1.0
 
 
 class Withdrawals:
-    """Withdraws the records of refusals. By gate: the task that will, the links, and since when (Unix seconds)."""
+    """Withdraws the records of refusals. By gate and tenant of it (politeness.pacing.tenants): the task that will, the
+    links, and since when (Unix seconds)."""
 
     def __init__(self, session: Session, keeper: Gatekeeper):
         self._session = session
         self._keeper = keeper
-        self._pending: dict[str, tuple[asyncio.Task[None], tuple[int | str, ...], float]] = {}
+        self._pending: dict[tuple[str, str], tuple[asyncio.Task[None], tuple[int | str, ...], float]] = {}
 
-    def begin(self, gate: str, since: float) -> None:
-        """A gate has turned us away since then: withdraw soon what it has refused."""
-        self._begin(gate, self._keeper.pace(gate).refused_links, since)
+    def begin(self, gate: str, tenant: str, since: float) -> None:
+        """A tenant of a gate has turned us away since then: withdraw soon what it has refused."""
+        self._begin((gate, tenant), self._keeper.pace_of(gate, tenant).refused_links, since)
 
     def resume(self, names: Iterable[str]) -> None:
         """Withdraw soon what the crawl before could not, at those of the gates that the store has a ban of."""
         for name in names:
-            ban = unsettled_ban(self._session.hosts.get(name).pace)
-            if ban is not None:
-                self._begin(name, *ban)
+            for tenant, links, since in unsettled_bans(self._session.hosts.get(name).pace):
+                self._begin((name, tenant), links, since)
 
-    def _begin(self, gate: str, links: tuple[int | str, ...], since: float) -> None:
-        known = self._pending.pop(gate, None)
+    def _begin(self, key: tuple[str, str], links: tuple[int | str, ...], since: float) -> None:
+        known = self._pending.pop(key, None)
         if known is not None:
             known[0].cancel()
             links, since = tuple(dict.fromkeys((*known[1], *links))), min(known[2], since)
-        task = start_task(f"taking back records of {gate}", self._withdraw_soon(gate))
-        self._pending[gate] = (task, links, since)
+        task = start_task(f"taking back records of {_name(key)}", self._withdraw_soon(key))
+        self._pending[key] = (task, links, since)
 
     async def close(self) -> None:
         """Withdraw at once what was to be withdrawn soon: by now everything is stored. Raises StoreLost."""
-        for gate in list(self._pending):
-            self._pending[gate][0].cancel()
-            await self._withdraw(gate)
+        for key in list(self._pending):
+            self._pending[key][0].cancel()
+            await self._withdraw(key)
 
-    async def _withdraw_soon(self, gate: str) -> None:
+    async def _withdraw_soon(self, key: tuple[str, str]) -> None:
         await asyncio.sleep(SETTLED)
         try:
-            await self._withdraw(gate)
+            await self._withdraw(key)
         except StoreLost as fault:  # the next crawl does it
-            logger.debug("Records of %s can't be taken back: %s", gate, fault)
+            logger.debug("Records of %s can't be taken back: %s", _name(key), fault)
 
-    async def _withdraw(self, gate: str) -> None:
-        _, links, since = self._pending[gate]
-        session = self._session
-        error = f"{gate} has turned us away since; what it answered says nothing of its links"
+    async def _withdraw(self, key: tuple[str, str]) -> None:
+        _, links, since = self._pending[key]
+        session, name = self._session, _name(key)
+        error = f"{name} has turned us away since; what it answered says nothing of its links"
         count = await retry_while_store_lost(
             session, session.store.withdraw, links, since - 1.0, "host_blocked", error, session.now()
         )
-        del self._pending[gate]
-        self._keeper.forget_refusals(gate, links)
-        logger.warning("%d records of %s taken back", count, gate)
+        del self._pending[key]
+        self._keeper.forget_refusals(*key, links)
+        logger.warning("%d records of %s taken back", count, name)
+
+
+def _name(key: tuple[str, str]) -> str:
+    gate, tenant = key
+    return tenant or gate

@@ -56,6 +56,14 @@ class RequestFailed(DownloadFailedError):
         self.failure, self.error, self.ip = failure, error, ip
 
 
+class NameMoved(DownloadFailedError):
+    """Nothing was sent: the name leads to other `addresses` than the one that the request's gate was chosen by."""
+
+    def __init__(self, host: str, addresses: tuple[str, ...]) -> None:
+        super().__init__(f"{host} is at {', '.join(addresses)} by now")
+        self.addresses = addresses
+
+
 @define
 class _RequestTrace:
     """How far a request has got. `phase`: what a time limit would cut short. `since`: steady seconds when it began to
@@ -81,7 +89,8 @@ class CheckDownloadHandler:
     What it is told of a request, and what it leaves, is a network.transport.Transport; `outcome` is always left.
     `request.meta["download_timeout"]` (seconds) stands in place of LINKCRAWL_TIMEOUT: it counts from connecting, a DNS
     lookup has its own limit, and a standstill of our own process is added to it. Over such a standstill nobody can say
-    how long an answer took: `duration_ms` is None. Raises RequestFailed where no answer came.
+    how long an answer took: `duration_ms` is None. Raises RequestFailed where no answer came, and NameMoved, without
+    an outcome, where the request belongs to another gate.
     """
 
     lazy = False
@@ -170,9 +179,16 @@ class CheckDownloadHandler:
     ) -> ReceivedAnswer | Fault:
         server = (target.scheme, target.hostname, target.port)
         kept = self._pool.take(server)
+        if kept is not None and context.address not in (None, kept.ip):
+            kept.abort()
+            kept = None
         addresses = () if kept else await self._resolver.resolve(target.hostname)
         if isinstance(addresses, Fault):
             return addresses
+        if not kept and context.address is not None:
+            addresses = _asked_first(context.address, addresses)
+            if str(addresses[0]) != context.address:
+                raise NameMoved(target.host, tuple(map(str, addresses)))
         trace.since = time.monotonic()
         context.unsent = False
         context.on_sent()
@@ -247,6 +263,11 @@ class CheckDownloadHandler:
             error=error,
         )
         return RequestFailed(fault.failure, error, trace.ip)
+
+
+def _asked_first(address: str, addresses: Sequence[Address]) -> tuple[Address, ...]:
+    """The addresses of a name, beginning with this one where it is among them."""
+    return tuple(sorted(addresses, key=lambda one: str(one) != address))
 
 
 def _stale(result: ReceivedAnswer | Fault, reader: AnswerReader) -> Fault | None:

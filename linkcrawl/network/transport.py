@@ -26,6 +26,8 @@ def _nothing() -> None:
 @define(kw_only=True, eq=False)
 class Transport:
     """In: `target`, where the request goes, as its gate was chosen by (None: the handler reads `Request.url`);
+    `address`, where the gate has its server, which is asked first, and without which nothing is sent (empty: the name
+    had none; None: any will do);
     `body_limit`, bytes of the body to read (None: none); `page_limit`, bytes to read for `Outcome.page` where the
     answer is an HTML page (None: none); `may_send`, asked once more right before sending; `on_sent`, called when the
     request goes out.
@@ -35,6 +37,7 @@ class Transport:
     """
 
     target: Target | None = None
+    address: str | None = None
     body_limit: int | None = None
     page_limit: int | None = None
     may_send: Callable[[], bool] = _always

@@ -15,6 +15,7 @@ from attrs import evolve
 from linkcrawl.items import HostMemory
 from linkcrawl.politeness.pacing.delay import MAX_SILENCE
 from linkcrawl.politeness.pacing.persistence import gate_of_row, pace_from_row, pace_to_row
+from linkcrawl.politeness.pacing.state import Pace
 from linkcrawl.politeness.policy.limits import recount
 
 
@@ -41,6 +42,9 @@ def _ahead(memory: HostMemory, now: float) -> float:
     happened = [memory.last_end, memory.failing_since, memory.head_useless_since, *memory.failing_days]
     happened += [pace.get("last_end"), pace.get("asked_at"), pace.get("blocked_since")]
     happened.append(pace.get("silent_until", 0.0) - MAX_SILENCE)
+    for stranger in pace.get("strangers", {}).values():
+        happened += [stranger.get("last_end"), stranger.get("blocked_since")]
+        happened.append(stranger.get("silent_until", 0.0) - MAX_SILENCE)
     latest: float = max((at for at in happened if at is not None), default=now)
     return latest - now
 
@@ -52,9 +56,12 @@ def _past(at: float | None, now: float) -> float | None:
 def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
     if not row or gate_of_row(row) is not None:
         return row
-    pace = pace_from_row(row)
+    return pace_to_row(_healed(pace_from_row(row), now))
+
+
+def _healed(pace: Pace, now: float) -> Pace:
     ahead = max((pace.last_end or 0.0) - now, 0.0)
-    healed = evolve(
+    return evolve(
         pace,
         last_end=_past(pace.last_end, now),
         asked_at=_past(pace.asked_at, now),
@@ -62,5 +69,6 @@ def _pace(row: Mapping[str, Any], now: float) -> Mapping[str, Any]:
         silent_until=min(pace.silent_until - ahead, now + MAX_SILENCE),
         recent=tuple((min(at, now), good, refused) for at, good, refused in pace.recent),
         counts=recount(pace.counts, now) if ahead else pace.counts,
+        own_end=_past(pace.own_end, now),
+        strangers={name: _healed(stranger, now) for name, stranger in pace.strangers.items()},
     )
-    return pace_to_row(healed)

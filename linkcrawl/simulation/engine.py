@@ -166,7 +166,7 @@ class _VirtualCrawl:
             backlog = self._backlogs[gate.name]
             end = self._now + backlog.load.answer_time
             heapq.heappush(self._in_flight, (end, next(self._order), gate, redirect_gate))
-            if backlog.left and len(gate.lanes[Lane.LINK]) < READY:
+            if backlog.left and len(gate.lane(Lane.LINK)) < READY:
                 self._offer_links(gate, backlog)
         wake = self._bench.next_wake() if len(self._in_flight) < concurrency else None
         if self._in_flight and (wake is None or self._in_flight[0][0] <= wake):

@@ -19,6 +19,7 @@ from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import Reject
 from linkcrawl.politeness.pacing.delay import delay
 from linkcrawl.politeness.pacing.persistence import gate_of_row
+from linkcrawl.politeness.pacing.state import Delay
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.simulation.engine import GateLoad, LinkGroup
 from linkcrawl.sources.checkpoint import Checkpoint
@@ -127,6 +128,8 @@ class LoadBuilder:
         #: The gate that each host was in when it was last met; add_host changes what the snapshot knows of that.
         self._gates_before = {memory.host: gate_of_row(memory.pace) for memory in snapshot.hosts}
         self._hosts: dict[str, set[str]] = {}
+        self._loads: dict[str, str] = {}  # by host: its gate, or a name of its own where it is shut for good
+        self._links: Counter[str] = Counter()  # requests by host, robots.txt aside
         self._groups: dict[str, Counter[tuple[str | None, tuple[str, ...]]]] = {}
         #: Seconds between two checks, by shared limit; filled by `loads`.
         self.limits: dict[str, float] = {}
@@ -136,44 +139,69 @@ class LoadBuilder:
     def loads(self, work: Workload) -> list[GateLoad]:
         """The load of each gate."""
         for kind, number in work.items():
-            gate = self._gate(kind.host)
-            redirect_gate = self._gate(kind.redirect_host) if kind.redirect_host else None
+            gate = self._load_of(kind.host)
+            self._links[kind.host] += number
+            redirect_gate = None
+            if kind.redirect_host:
+                redirect_gate = self._load_of(kind.redirect_host)
+                self._links[kind.redirect_host] += number
             limits = self._snapshot.policies.of_link(kind.host, kind.collections, kind.providers).limits
             self.limits.update({limit.name: limit.spacing for limit in limits})
             self._groups[gate][redirect_gate, tuple(limit.name for limit in limits)] += number
         return [self._load(gate, hosts) for gate, hosts in self._hosts.items()]
 
-    def _gate(self, host: str) -> str:
-        gate = self._keeper.gate_of(host)
-        if gate == host:  # hosts that shared a server's address in an earlier crawl share it still
-            gate = self._gates_before.get(host) or host
-        if host not in self._hosts.setdefault(gate, set()):
-            self._hosts[gate].add(host)
+    def _load_of(self, host: str) -> str:
+        """The name of the load that a host's requests are part of: its gate's, or its own where it is shut for good."""
+        if host not in self._loads:
+            gate = self._keeper.gate_of(host)
+            if gate == host:  # hosts that shared a server's address in an earlier crawl share it still
+                gate = self._gates_before.get(host) or host
             self._keeper.add_host(Gate(gate, 0.0), host)
-            self._groups.setdefault(gate, Counter())
-        return gate
+            is_shut = math.isinf(self._keeper.host_wait(gate, host, self._snapshot.now()).at)
+            name = self._loads[host] = f"{host}, shut" if is_shut else gate
+            self._hosts.setdefault(name, set()).add(host)
+            self._groups.setdefault(name, Counter())
+        return self._loads[host]
 
-    def _load(self, gate: str, hosts: set[str]) -> GateLoad:
-        pace, limits = self._keeper.pace(gate), self._keeper.pacing_limits(gate)
+    def _load(self, name: str, hosts: set[str]) -> GateLoad:
+        keeper, some_host = self._keeper, min(hosts)
+        gate = keeper.entered(some_host) or some_host
         given = [self._answer_times[host] for host in hosts if host in self._answer_times]
-        answer_time = max(given, default=pace.answer_time or self._default_answer_time)
-        in_force = delay(evolve(pace, answer_time=answer_time), limits)
-        self.origins[gate] = in_force.origin
+        answer_time = max(given, default=keeper.pace(gate).answer_time or self._default_answer_time)
+        in_force = self._delay(gate, hosts, answer_time)
+        quotas = keeper.pacing_limits(gate, keeper.tenant(gate, some_host)).quotas
+        self.origins[name] = in_force.origin
         return GateLoad(
-            gate=gate,
-            delay=max([in_force.seconds, *(quota.spacing - answer_time for quota in limits.quotas)]),
+            gate=name,
+            delay=max([in_force.seconds, *(quota.spacing - answer_time for quota in quotas)]),
             answer_time=answer_time,
             robots=len(hosts),
             groups=tuple(
                 LinkGroup(links=number, redirect_gate=redirect_gate, limits=names)
-                for (redirect_gate, names), number in self._groups[gate].items()
+                for (redirect_gate, names), number in self._groups[name].items()
             ),
-            open_at=self._opening(gate, hosts),
+            open_at=self._opening(hosts, is_shut=name != gate),
         )
 
-    def _opening(self, gate: str, hosts: set[str]) -> Callable[[float], float]:
-        """GateLoad's `open_at`: never for a gate that is paused or blocked, else by quiet hours."""
-        if math.isinf(self._keeper.wait(gate, self._snapshot.now()).at):
+    def _delay(self, gate: str, hosts: set[str], answer_time: float) -> Delay:
+        """The delay from any request of these hosts to the next, on average. Strangers take turns while one of them has
+        to wait for longer than the others: it weighs as much as it has requests."""
+        keeper = self._keeper
+        requests: Counter[str] = Counter()
+        for host in hosts:
+            requests[keeper.tenant(gate, host)] += self._links[host] + 1
+        delays = []
+        for tenant, number in requests.items():
+            pace = evolve(keeper.pace_of(gate, tenant), answer_time=answer_time)
+            own = delay(pace, keeper.pacing_limits(gate, tenant))
+            delays.append(Delay(seconds=own.seconds * number / requests.total(), origin=own.origin))
+        if len(delays) > 1:
+            delays.append(keeper.servers_delay(gate))
+        return max(delays, key=lambda one: one.seconds)
+
+    def _opening(self, hosts: set[str], *, is_shut: bool) -> Callable[[float], float]:
+        """GateLoad's `open_at`: never for hosts that are paused or blocked, else by quiet hours."""
+        if is_shut:
             return lambda moment: math.inf
         quiet = [applied for applied in map(self._keeper.applied, sorted(hosts)) if applied.quiet]
         return lambda moment: max((applied.open_at(moment) for applied in quiet), default=moment)

@@ -52,7 +52,8 @@ class State(StrEnum):
 class HostStatus:
     """A host at a moment. Times are Unix seconds.
 
-    `gate`: the name of its gate; `members`: the known hosts of that gate, this one included. `delay`: in force, for a
+    `gate`: the name of its gate; `members`: the known hosts of that gate, this one included; `strangers`: those of them
+    that are of other registered domains, and bind it by their floor and answer times only. `delay`: in force, for a
     request of cost 1. `wake`: when the next request may go; None where it may go now, or where a block has no end.
     `why`: the reason for `wake`, "" where a request may go. `due`: due links of this host. `eta`: when the gate will
     have checked all its due links, at one request a link; no crawl can be sooner. None where nothing is due or a block
@@ -72,6 +73,7 @@ class HostStatus:
     order: Order | None
     walls: Mapping[str, int] = field(factory=dict)
     leased_by: str | None = None
+    strangers: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
         """The status for JSON."""
@@ -140,6 +142,7 @@ class HostDetails:
         return {
             **self.status.row(),
             "members": list(self.status.members),
+            "strangers": list(self.status.strangers),
             "policies": [rule.name for rule in self.policies],
             "considered": delay_rows(self.considered),
             "answer_time": self.answer_time,
@@ -261,19 +264,20 @@ class HostStatusReport:
     def details(self, host: str) -> HostDetails:
         """All that is known of one host."""
         status, snapshot = self.host(host), self._snapshot
-        pace, memory = self._keeper.pace(status.gate), snapshot.hosts.get(host)
+        tenant, memory = self._keeper.tenant(status.gate, host), snapshot.hosts.get(host)
+        pace, gates = self._keeper.pace_of(status.gate, tenant), self._keeper.pace(status.gate)
         return HostDetails(
             status=status,
             policies=self._keeper.applied(host).rules,
-            considered=tuple(self._keeper.considered(status.gate)),
+            considered=tuple(self._keeper.considered(status.gate, tenant)),
             answers_slower=pace.slowdown != 1,
             last_cost=pace.last_cost,
             requests_today=requests_in(pace.counts, DAYS, self._now),
             quotas=tuple(
                 QuotaStatus(quota=quota, requests=requests_in(pace.counts, quota.window, self._now))
-                for quota in self._keeper.pacing_limits(status.gate).quotas
+                for quota in self._keeper.pacing_limits(status.gate, tenant).quotas
             ),
-            last_request=pace.last_end,
+            last_request=gates.last_end,
             answer_time=pace.answer_time,
             turned_away_since=pace.blocked_since,
             failing_since=memory.failing_since,
@@ -287,16 +291,18 @@ class HostStatusReport:
 
     def _of_gate(self, gate: str) -> Iterator[HostStatus]:
         members = tuple(self._gates[gate])
+        tenants = {host: self._keeper.tenant(gate, host) for host in members}
         for host in members:
             state, wake, why = self._state(gate, host)
             due = self._snapshot.due.get(host, 0)
-            eta = None if not due or (state is State.BLOCKED and wake is None) else self._eta(gate, wake)
+            eta = None if not due or (state is State.BLOCKED and wake is None) else self._eta(gate, host, wake)
             yield HostStatus(
                 host=host,
                 gate=gate,
                 members=members,
+                strangers=tuple(other for other in members if tenants[other] != tenants[host]),
                 state=state,
-                delay=self._keeper.delay(gate),
+                delay=self._keeper.delay(gate, tenants[host]),
                 wake=wake,
                 why=why,
                 due=due,
@@ -307,7 +313,7 @@ class HostStatusReport:
             )
 
     def _state(self, gate: str, host: str) -> tuple[State, float | None, str]:
-        now, pace = self._now, self._keeper.pace(gate)
+        now, pace = self._now, self._keeper.pace_of(gate, self._keeper.tenant(gate, host))
         wait = self._keeper.host_wait(gate, host, now)
         until = None if wait.at == math.inf else wait.at
         if pace.blocked_since is not None:
@@ -315,16 +321,23 @@ class HostStatusReport:
             return State.BLOCKED, until, why + ("to be unblocked by a person" if until is None else "on probation then")
         if wait.at > now and wait.kind is not WaitKind.WAITING:
             return State(str(wait.kind)), until, wait.why
-        if in_flight(pace, now, self._snapshot.config.timeout + SLACK):
-            return State.IN_FLIGHT, None, f"asked {span(now - (pace.asked_at or now))} ago"
+        gates = self._keeper.pace(gate)
+        if in_flight(gates, now, self._snapshot.config.timeout + SLACK):
+            return State.IN_FLIGHT, None, f"asked {span(now - (gates.asked_at or now))} ago"
         return (State.WAITING, until, wait.why) if wait.at > now else (State.READY, None, "")
 
-    def _eta(self, gate: str, wake: float | None) -> float:
-        links = sum(self._snapshot.due.get(host, 0) for host in self._gates[gate])
-        delay, answer_time = self._keeper.delay(gate).seconds, self._keeper.pace(gate).answer_time or 0.0
-        seconds = (links - 1) * (delay + answer_time) + answer_time
-        quotas = self._keeper.pacing_limits(gate).quotas
-        seconds = max([seconds, *(quota.least_seconds(links) for quota in quotas)])
+    def _eta(self, gate: str, host: str, wake: float | None) -> float:
+        """When the gate's links are done by its server's delay, or those of the host's own tenant by theirs."""
+        keeper, tenant = self._keeper, self._keeper.tenant(gate, host)
+        answer_time = keeper.pace(gate).answer_time or 0.0
+        all_of_them = sum(self._snapshot.due.get(member, 0) for member in self._gates[gate])
+        own = sum(self._snapshot.due.get(member, 0) for member in keeper.members_like(gate, host))
+        seconds = max(
+            (links - 1) * (delay.seconds + answer_time) + answer_time
+            for links, delay in ((all_of_them, keeper.servers_delay(gate)), (own, keeper.delay(gate, tenant)))
+        )
+        quotas = keeper.pacing_limits(gate, tenant).quotas
+        seconds = max([seconds, *(quota.least_seconds(all_of_them) for quota in quotas)])
         return max(wake or 0.0, self._now) + seconds
 
     def _robots_of(self, host: str) -> Iterator[tuple[str, RobotsEntry]]:

@@ -154,7 +154,12 @@ def _gate_facts(status: HostStatus) -> Facts:
     if not others:
         return [("gate", status.gate if status.gate != status.host else "its own")]
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    return [("gate", f"{status.gate}, shared with {', '.join(others[:NAMED])}{more}")]
+    facts = [("gate", f"{status.gate}, shared with {', '.join(others[:NAMED])}{more}")]
+    if status.strangers:
+        more = f" and {len(status.strangers) - NAMED} more" if len(status.strangers) > NAMED else ""
+        named = f"{', '.join(status.strangers[:NAMED])}{more}"
+        facts.append(("strangers", f"{named}: they share the server, and nothing that they ask for holds here"))
+    return facts
 
 
 def _delay_facts(details: HostDetails) -> Facts:

@@ -72,7 +72,7 @@ def test_a_check_that_arrives_goes_on_here_until_its_record_is_stored(tmp_path: 
         cluster.lease(A)
         await cluster.worker.transfers.receive([arriving(foreign_link(7), A)])
         assert cluster.coordinator.told("take_in") == [(A,)]
-        (queued,) = cluster.frontier.bench.gates[A].lanes[Lane.HOP]
+        (queued,) = cluster.frontier.bench.gates[A].lane(Lane.HOP)
         assert context_of(queued.task).link == foreign_link(7)  # type: ignore[arg-type]
         assert cluster.ownership.owns(7)
         assert not cluster.ownership.let_go(7), "let go of, it would be begun again at once"
@@ -159,8 +159,8 @@ def test_a_gate_that_closes_passes_its_checks_on_and_keeps_what_can_not_travel(t
         await settled(cluster)
         sent = [transfer.gate for transfer, *_ in cluster.coordinator.told("send")]
         assert sorted(sent) == [A, B], "the check that waits there, and that which waits for the robots.txt"
-        assert [queued.task for queued in gate.lanes[Lane.HOP]] == [theirs]
-        assert not gate.lanes[Lane.LINK], "a link is the next holder's to begin"
+        assert [queued.task for queued in gate.lane(Lane.HOP)] == [theirs]
+        assert not gate.lane(Lane.LINK), "a link is the next holder's to begin"
         assert not cluster.worker.table.feeds(A)
         assert not cluster.frontier.robots.waits_for(B)
 

@@ -243,7 +243,7 @@ def test_gates_with_due_links_are_leased_with_what_belongs_to_them(tmp_path: Pat
         cluster.frontier.keeper.looked_up.add(A)
         hop = cluster.hop(DueLink(id=5, url=f"http://{A}/5", host=A), A)
         cluster.frontier.router.place(hop)
-        assert cluster.frontier.bench.gates[A].lanes[Lane.HOP]
+        assert cluster.frontier.bench.gates[A].lane(Lane.HOP)
 
     run(tmp_path, act)
 

@@ -31,7 +31,10 @@ class Post:
 
     def __attrs_post_init__(self) -> None:
         self.dispatcher = Dispatcher(
-            self.engine, enqueue=self.enqueued.append, ended=lambda request: self.log.append("ended")
+            self.engine,
+            enqueue=self.enqueued.append,
+            relocate=lambda host, addresses: self.log.append(f"{host} moved to {addresses}"),
+            ended=lambda request: self.log.append("ended"),
         )
 
     def answered(self, response: Response) -> Iterator[Any]:

@@ -141,11 +141,27 @@ def test_an_hour_of_delay_is_told_in_days() -> None:
 
 
 def test_hosts_that_shared_a_gate_last_time_share_it_here() -> None:
+    follower = HostMemory(host="b.a.example", pace={"gate": HOST})
+    report = HostStatusReport(snapshot(memory(silent_until=T0 + 30), follower, due={"b.a.example": 2}))
+    status = report.host("b.a.example")
+    assert (status.gate, status.members, status.wake) == (HOST, (HOST, "b.a.example"), T0 + 30)
+    assert "a.example, shared with a.example" in name_list(host_facts(report.details("b.a.example"), T0))
+
+
+def test_a_stranger_at_the_gate_is_shown_with_its_own_word_and_the_gates() -> None:
+    """What the others ask for doesn't show at it; the end of the gate's last request does."""
+    own = Pace(last_end=T0 - 0.5, own_end=T0 - 9, silent_until=T0 + 30, blocked_since=T0 - 99, answer_time=0.1)
     follower = HostMemory(host="b.example", pace={"gate": HOST})
-    report = HostStatusReport(snapshot(memory(silent_until=T0 + 30), follower, due={"b.example": 2}))
-    status = report.host("b.example")
-    assert (status.gate, status.members, status.wake) == (HOST, (HOST, "b.example"), T0 + 30)
-    assert "a.example, shared with a.example" in name_list(host_facts(report.details("b.example"), T0))
+    kept = HostMemory(host=HOST, pace=pace_to_row(own))
+    report = HostStatusReport(snapshot(kept, follower, due={HOST: 5, "b.example": 2}, robots="Crawl-delay: 3600"))
+    status, shut = report.host("b.example"), report.host(HOST)
+    assert (status.state, status.wake, status.gate) == (State.WAITING, T0 + 0.5, HOST)
+    assert (status.delay.seconds, status.delay.origin) == (1.0, "DOWNLOAD_DELAY")
+    assert status.eta == pytest.approx(T0 + 0.5 + 1.1 * 6 + 0.1)
+    assert (shut.state, shut.delay.seconds, shut.eta) == (State.BLOCKED, 3600.0, None)
+    assert status.strangers == (HOST,)
+    told = name_list(host_facts(report.details("b.example"), T0))
+    assert "strangers   a.example: they share the server, and nothing that they ask for holds here" in told
 
 
 def test_gates_and_limits_are_no_hosts() -> None:

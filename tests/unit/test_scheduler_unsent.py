@@ -31,7 +31,7 @@ def test_what_could_not_be_sent_is_sent_later(failure: Failure, heard: int, enqu
     request = request.replace(callback=lambda _: told.append("answer"), errback=lambda _: told.append("failure"))
 
     async def run() -> None:
-        asked = Dispatcher(engine, enqueue=again.append, ended=ended.append)
+        asked = Dispatcher(engine, enqueue=again.append, relocate=lambda *_: None, ended=ended.append)
         asked.dispatch(request)
         await asyncio.gather(*asked._tasks)
 

@@ -1,8 +1,15 @@
-"""PURE. Which hosts share a server's address and so a gate, and which addresses are a CDN's that strangers share."""
+"""PURE. Which hosts share a server's address and so a gate, and which addresses are a CDN's that strangers share.
+
+A host is at one address at a time: of those that its name has, the one that is asked first, until another answers. So
+a name that lists a stranger's address beside its own shares the stranger's gate only while it is asked there.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+
+from attrs import define, field
 
 from linkcrawl.urls.domains import registered_domain
 
@@ -17,35 +24,77 @@ def server_address(addresses: Iterable[str]) -> str:
     return min(addresses, key=lambda address: (":" in address, address), default="")
 
 
+@define
+class _Server:
+    """Hosts at one address, in the order in which they came there, and how many of each registered domain. `crowded`:
+    more domains have been there than share a gate; it stays so, for gates that change with every name keep no delay."""
+
+    hosts: dict[str, None] = field(factory=dict)
+    domains: Counter[str] = field(factory=Counter)
+    crowded: bool = False
+
+
 class Addresses:
     """Hosts by address. The first host at an address is its leader: the others share its gate."""
 
     def __init__(self) -> None:
         self._address: dict[str, str] = {}
-        self._hosts: dict[str, list[str]] = {}
-        self._domains: dict[str, set[str]] = {}
+        self._servers: dict[str, _Server] = {}
 
-    def knows(self, host: str) -> bool:
-        """True once the host's address has been learned."""
-        return host in self._address
+    def address(self, host: str) -> str | None:
+        """The address that the host is asked at; empty where its name has none, None where nobody has looked."""
+        return self._address.get(host)
 
-    def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Learn a host's addresses. Returns the hosts that must leave their gate for one of their own, because their
-        address has turned out to be shared by many strangers."""
-        if host in self._address or not addresses:
-            return ()
-        address = server_address(addresses)
-        self._address[host] = address
-        hosts = self._hosts.setdefault(address, [])
-        domains = self._domains.setdefault(address, set())
-        shared = len(domains) <= FEW
-        hosts.append(host)
-        domains.add(registered_domain(host))
-        return tuple(hosts[1:]) if shared and len(domains) > FEW else ()
+    def shared(self, host: str) -> str:
+        """The address that the host is at; empty where none is known, or where many strangers share it."""
+        address = self._address.get(host, "")
+        return "" if not address or self._servers[address].crowded else address
+
+    def at(self, address: str) -> tuple[str, ...]:
+        """The hosts at an address, first come first."""
+        server = self._servers.get(address)
+        return () if server is None else tuple(server.hosts)
 
     def leader(self, host: str) -> str:
         """The host whose gate this host shares; often the host itself."""
-        address = self._address.get(host)
-        if address is None or len(self._domains[address]) > FEW:
-            return host
-        return self._hosts[address][0]
+        address = self.shared(host)
+        return next(iter(self._servers[address].hosts)) if address else host
+
+    def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
+        """Learn the addresses of a host's name, or the one that has answered. Returns the hosts met before that have
+        another leader now: it has come to others, or has left them, or their address has turned out to be shared by
+        many strangers."""
+        before = self._address.get(host)
+        if not addresses:
+            self._address.setdefault(host, "")
+            return ()
+        if before in addresses:
+            return ()
+        led_by = self.leader(host)
+        moved = self._leave(host, before) if before else []
+        moved += self._come(host, server_address(addresses))
+        if before is not None and self.leader(host) != led_by:
+            moved.append(host)
+        return tuple(dict.fromkeys(moved))
+
+    def _leave(self, host: str, address: str) -> list[str]:
+        """Returns the hosts that have lost their leader."""
+        server = self._servers[address]
+        led = not server.crowded and next(iter(server.hosts)) == host
+        del server.hosts[host]
+        server.domains[registered_domain(host)] -= 1
+        server.domains += Counter()  # without those that are gone
+        if not server.hosts and not server.crowded:
+            del self._servers[address]
+        return list(server.hosts) if led else []
+
+    def _come(self, host: str, address: str) -> list[str]:
+        """Returns the hosts that must be on their own, because this one is of one registered domain too many."""
+        self._address[host] = address
+        server = self._servers.setdefault(address, _Server())
+        server.hosts[host] = None
+        server.domains[registered_domain(host)] += 1
+        if server.crowded or len(server.domains) <= FEW:
+            return []
+        server.crowded = True
+        return list(server.hosts)[1:]

@@ -6,7 +6,7 @@ A crawl lasts as long as its slowest gate, and as long as all its requests take 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any
 
@@ -14,6 +14,7 @@ from attrs import frozen
 
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.frontier.gates.workbench import Gate, GateState
+from linkcrawl.politeness.pacing.state import Delay
 
 
 @frozen(kw_only=True)
@@ -44,12 +45,13 @@ def frontier_stats(
     longest, slowest = 0.0, None
     for gate in gates:
         left = len(gate) + gate.backlog
-        if gate.wake == inf and gate.state is not GateState.IN_FLIGHT:
+        opens_at = gate.opens_at
+        if opens_at == inf and gate.state is not GateState.IN_FLIGHT:
             blocked += bool(left)
             continue
         states[gate.state] += 1
         due += left
-        wait = max(0.0, gate.wake - now)
+        wait = max(0.0, opens_at - now)
         if not left or wait > patience:
             continue
         in_time += left
@@ -90,7 +92,8 @@ class RecheckCycle:
 
 
 def recheck_cycles(links: Mapping[str, int], keeper: Gatekeeper, interval: float) -> list[RecheckCycle]:
-    """The recheck cycles of all gates, the longest first. `links`: by host, due or not. `keeper`: not a crawl's own,
+    """The longest recheck cycle of each gate, the longest first: of all its hosts by its server's delay, or of those
+    that a longer one binds. `links`: by host, due or not. `keeper`: not a crawl's own,
     for hosts are added to its gates. `interval`: seconds, where no policy says otherwise."""
     hosts: dict[str, list[str]] = {}
     for host in links:
@@ -102,9 +105,23 @@ def recheck_cycles(links: Mapping[str, int], keeper: Gatekeeper, interval: float
             gate=gate,
             hosts=len(members),
             links=sum(links[host] for host in members),
-            gap=keeper.delay(gate).seconds + (keeper.pace(gate).answer_time or 0.0),
+            gap=delay.seconds + (keeper.pace(gate).answer_time or 0.0),
             interval=min(keeper.applied(host).recheck.get("ok", interval) for host in members),
         )
-        for gate, members in hosts.items()
+        for gate, all_hosts in hosts.items()
+        for delay, members in _bound_hosts(gate, all_hosts, keeper)
     ]
-    return sorted(found, key=lambda cycle: -cycle.seconds)
+    longest: dict[str, RecheckCycle] = {}
+    for cycle in sorted(found, key=lambda cycle: -cycle.seconds):
+        longest.setdefault(cycle.gate, cycle)
+    return list(longest.values())
+
+
+def _bound_hosts(gate: str, hosts: list[str], keeper: Gatekeeper) -> Iterator[tuple[Delay, list[str]]]:
+    """The delays that hold at a gate, and the hosts that each binds: its server's all, a tenant's its own."""
+    yield keeper.servers_delay(gate), hosts
+    tenants: dict[str, list[str]] = {}
+    for host in hosts:
+        tenants.setdefault(keeper.tenant(gate, host), []).append(host)
+    for tenant, members in tenants.items():
+        yield keeper.delay(gate, tenant), members

@@ -8,6 +8,9 @@ A *limit* (a collection's delay) spaces tasks from start to start, over any numb
 several. A gate whose tasks must all wait for limits comes back when the first of these allows a start; other gates pass
 meanwhile.
 
+Where strangers share a gate, each *tenant* has a wake time of its own besides (`Gate.opens`): while one of them is shut
+the others' tasks go, and of those that may go in one lane the one that has waited longest for its turn.
+
 As long as any task may go, `take` gives one. Of several gates it prefers the one with the most time of work left (tasks
 times delay), which ends a crawl soonest when few requests may be in flight. Every step costs O(log gates). Times are
 seconds of the caller's clock, and only ever arguments.
@@ -19,9 +22,12 @@ import heapq
 from collections import deque
 from collections.abc import Iterable
 from enum import IntEnum
+from math import inf
 from typing import Generic, TypeVar
 
 from attrs import define, field, frozen
+
+from linkcrawl.politeness.pacing.tenants import OWN
 
 Task = TypeVar("Task")
 
@@ -47,6 +53,10 @@ class QueuedTask(Generic[Task]):
     limits: tuple[str, ...]
 
 
+#: A tenant's tasks, one queue for each Lane.
+Lanes = tuple[deque[QueuedTask[Task]], ...]
+
+
 @define(eq=False)
 class RateLimit:
     """A delay in seconds between two starts. `ready_at`: when the next may be; `gates`: those that wait for that."""
@@ -61,11 +71,16 @@ class RateLimit:
         return self.ready_at <= now
 
 
+def _empty() -> Lanes[Task]:
+    return deque(), deque(), deque()
+
+
 @define(eq=False)
 class Gate(Generic[Task]):
-    """A gate as the workbench sees it. `wake`: when it may go; `delay`: seconds between two of its requests;
-    `backlog`: tasks left that are not in its lanes yet; `stamp`: of its valid heap entry; `woken_by`: the limit whose
-    turn it has."""
+    """A gate as the workbench sees it. `wake`: when it may go; `opens`: when each of its tenants may, of those that may
+    not at any time; `delay`: seconds between two of its requests; `backlog`: tasks left that are not in its lanes yet;
+    `stamp`: of its valid heap entry; `woken_by`: the limit whose turn it has; `lanes`: by tenant, the one that had its
+    turn last at the end."""
 
     name: str
     wake: float
@@ -75,10 +90,30 @@ class Gate(Generic[Task]):
     state: GateState = GateState.IDLE
     stamp: int = 0
     woken_by: str | None = None
-    lanes: tuple[deque[QueuedTask[Task]], ...] = field(factory=lambda: (deque(), deque(), deque()))
+    opens: dict[str, float] = field(factory=dict)
+    lanes: dict[str, Lanes[Task]] = field(factory=lambda: {OWN: _empty()})
 
     def __len__(self) -> int:
-        return sum(len(lane) for lane in self.lanes)
+        return sum(len(lane) for lanes in self.lanes.values() for lane in lanes)
+
+    def lane(self, lane: Lane, tenant: str = OWN) -> deque[QueuedTask[Task]]:
+        """The tasks of a tenant that wait in this lane."""
+        lanes = self.lanes.get(tenant)
+        if lanes is None:
+            lanes = self.lanes[tenant] = _empty()
+        return lanes[lane]
+
+    def has(self, lane: Lane) -> bool:
+        """True where a task of anybody waits in this lane."""
+        return any(lanes[lane] for lanes in self.lanes.values())
+
+    @property
+    def opens_at(self) -> float:
+        """When the first of its tasks may go, limits aside."""
+        if not self.opens:
+            return self.wake
+        tenants = [self.opens.get(tenant, -inf) for tenant, lanes in self.lanes.items() if any(lanes)]
+        return max(self.wake, min(tenants, default=-inf))
 
     @property
     def work_left(self) -> float:
@@ -120,14 +155,15 @@ class Workbench(Generic[Task]):
         lane: Lane = Lane.LINK,
         limits: tuple[str, ...] = (),
         first: bool = False,
+        tenant: str = OWN,
     ) -> None:
-        """Give a gate a task. `first`: ahead of its lane, as it has had its turn before."""
-        waiting = QueuedTask(task, limits)
+        """Give a gate a task of one of its tenants. `first`: ahead of its lane, as it has had its turn before."""
+        waiting, queue = QueuedTask(task, limits), gate.lane(lane, tenant)
         if first:
-            gate.lanes[lane].appendleft(waiting)
+            queue.appendleft(waiting)
         else:
-            gate.lanes[lane].append(waiting)
-        if gate.state in (GateState.IDLE, GateState.RATE_LIMITED):
+            queue.append(waiting)
+        if gate.state in (GateState.IDLE, GateState.RATE_LIMITED) or (gate.opens and gate.state is GateState.WAITING):
             self._await_wake(gate)
 
     def take(self, now: float) -> tuple[Gate[Task], Task] | None:
@@ -139,9 +175,16 @@ class Workbench(Generic[Task]):
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
 
-    def put_back(self, gate: Gate[Task], task: Task, limits: tuple[str, ...] = (), lane: Lane = Lane.HOP) -> None:
+    def put_back(
+        self,
+        gate: Gate[Task],
+        task: Task,
+        limits: tuple[str, ...] = (),
+        lane: Lane = Lane.HOP,
+        tenant: str = OWN,
+    ) -> None:
         """Give back a task that can't go after all: it is its gate's next. The caller releases the gate."""
-        gate.lanes[lane].appendleft(QueuedTask(task, limits))
+        gate.lane(lane, tenant).appendleft(QueuedTask(task, limits))
 
     def refund(self, limits: Iterable[str], now: float) -> None:
         """The task taken last does not start after all: others may start under its limits."""
@@ -169,15 +212,16 @@ class Workbench(Generic[Task]):
             self._reschedule(gate)
 
     def retime(self, gate: Gate[Task], wake: float) -> None:
-        """Change the wake time of a gate that is not in flight."""
+        """Change the wake time of a gate that is not in flight; its tenants' have been changed."""
         gate.wake = wake
-        if gate.state in (GateState.WAITING, GateState.READY):
+        if gate.state in (GateState.WAITING, GateState.READY) or (gate.opens and gate.state is GateState.RATE_LIMITED):
             self._await_wake(gate)
 
     def shift(self, seconds: float) -> None:
         """The caller's clock has been moved by so many seconds: all times move with it, and no wait changes."""
         for gate in self.gates.values():
             gate.wake += seconds
+            gate.opens = {tenant: at + seconds for tenant, at in gate.opens.items()}
         for limit in self._limits.values():
             limit.ready_at += seconds
         self._waiting = [(at + seconds, stamp, name, is_limit) for at, stamp, name, is_limit in self._waiting]
@@ -193,11 +237,14 @@ class Workbench(Generic[Task]):
             heapq.heappop(self._waiting)
         return None
 
-    def drain(self, gate: Gate[Task]) -> list[tuple[Lane, Task]]:
-        """Take all tasks out of a gate's lanes, in their order; what is in flight stays."""
-        tasks = [(lane, waiting.task) for lane in Lane for waiting in gate.lanes[lane]]
-        for queue in gate.lanes:
-            queue.clear()
+    def drain(self, gate: Gate[Task], tenant: str | None = None) -> list[tuple[Lane, Task]]:
+        """Take all tasks (of one tenant, where it is named) out of a gate's lanes, in their order; what is in flight
+        stays."""
+        drained = [lanes for name, lanes in gate.lanes.items() if tenant is None or name == tenant]
+        tasks = [(lane, waiting.task) for lane in Lane for lanes in drained for waiting in lanes[lane]]
+        for lanes in drained:
+            for queue in lanes:
+                queue.clear()
         name, gate.woken_by = gate.woken_by, None
         if name is not None:  # its turn is the next gate's
             self._arm(self._limits[name])
@@ -248,7 +295,7 @@ class Workbench(Generic[Task]):
 
     def _await_wake(self, gate: Gate[Task]) -> None:
         gate.state = GateState.WAITING
-        heapq.heappush(self._waiting, (gate.wake, self._stamp(gate), gate.name, False))
+        heapq.heappush(self._waiting, (gate.opens_at, self._stamp(gate), gate.name, False))
 
     def _advance(self, now: float) -> None:
         """Make ready what has waited until now."""
@@ -258,7 +305,7 @@ class Workbench(Generic[Task]):
                 self._wake_one(self._limits[name], now)
                 continue
             gate = self.gates[name]
-            if gate.stamp == stamp and gate.state is GateState.WAITING:
+            if gate.stamp == stamp and gate.state in (GateState.WAITING, GateState.RATE_LIMITED):
                 self._make_ready(gate)
 
     def _make_ready(self, gate: Gate[Task]) -> None:
@@ -266,21 +313,31 @@ class Workbench(Generic[Task]):
         heapq.heappush(self._ready, (-gate.work_left, self._stamp(gate), gate.name))
 
     def _pick(self, gate: Gate[Task], now: float) -> QueuedTask[Task] | None:
-        """The gate's first task whose limits are all due. Where there is none, the gate waits for the limit that is the
-        first to be what a task waits for."""
+        """The first task of a tenant that may go whose limits are all due. Where there is none, the gate waits for the
+        limit that is the first to be what a task waits for, and for the next of its tenants."""
         earliest: RateLimit | None = None
-        for lane in gate.lanes:
-            for index, waiting in enumerate(lane):
-                last = max(map(self._limits.__getitem__, waiting.limits), key=_ready_at, default=None)
-                if last is None or last.is_due(now):
-                    del lane[index]
-                    return waiting
-                if earliest is None or last.ready_at < earliest.ready_at:
-                    earliest = last
+        opens = inf
+        for lane in Lane:
+            for tenant, lanes in gate.lanes.items():
+                shut_until = gate.opens.get(tenant, -inf) if gate.opens else -inf
+                if shut_until > now:
+                    opens = min(opens, shut_until) if lanes[lane] else opens
+                    continue
+                for index, waiting in enumerate(lanes[lane]):
+                    last = max(map(self._limits.__getitem__, waiting.limits), key=_ready_at, default=None)
+                    if last is None or last.is_due(now):
+                        del lanes[lane][index]
+                        if len(gate.lanes) > 1:
+                            gate.lanes[tenant] = gate.lanes.pop(tenant)
+                        return waiting
+                    if earliest is None or last.ready_at < earliest.ready_at:
+                        earliest = last
         if earliest is None:
             self._reschedule(gate)
         else:
             self._await_limit(gate, earliest)
+            if opens < inf:
+                heapq.heappush(self._waiting, (opens, gate.stamp, gate.name, False))
         return None
 
     def _await_limit(self, gate: Gate[Task], limit: RateLimit) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import asdict, evolve, fields_dict
@@ -37,16 +37,19 @@ def pace_from_row(row: Mapping[str, Any]) -> Pace:
     values = {_FORMER.get(name, name): value for name, value in row.items()}
     values["recent"] = tuple((at, good, refused) for at, good, refused in row["recent"])
     values["refused_links"] = tuple(row.get("refused_links", ()))
+    values["strangers"] = {name: pace_from_row(stranger) for name, stranger in row.get("strangers", {}).items()}
     counts = {DAYS.name: (row["day"], row["sent"])} if "day" in row else row.get("counts", {})
     values["counts"] = {name: (number, requests) for name, (number, requests) in counts.items()}
     return Pace(**{name: value for name, value in values.items() if name in _FIELDS})
 
 
-def unsettled_ban(row: Mapping[str, Any]) -> tuple[tuple[int | str, ...], float] | None:
-    """The links of a gate with this row whose refusals are to be taken back, and since when it has turned us away (Unix
-    seconds); None where it has not, or they were."""
-    links, since = tuple(row.get("refused_links") or ()), row.get("blocked_since")
-    return (links, since) if links and since is not None else None
+def unsettled_bans(row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int | str, ...], float]]:
+    """Of a gate with this row the tenants that have turned us away ("": its own), the links whose refusals are still to
+    be taken back, and since when (Unix seconds)."""
+    for tenant, asked in {**row.get("strangers", {}), "": row}.items():
+        links, since = tuple(asked.get("refused_links") or ()), asked.get("blocked_since")
+        if links and since is not None:
+            yield tenant, links, since
 
 
 def with_refusal(pace: Pace, link_id: int | str) -> Pace:
@@ -65,7 +68,8 @@ def _latest(link_ids: Iterable[int | str]) -> tuple[int | str, ...]:
 
 def assume_just_requested(pace: Pace, now: float) -> Pace:
     """The pace after a crash: as if a request had ended just now, for one may have that was not stored."""
-    return evolve(pace, last_end=now)
+    strangers = {name: assume_just_requested(stranger, now) for name, stranger in pace.strangers.items()}
+    return evolve(pace, last_end=now, own_end=None, strangers=strangers)
 
 
 def unblocked(pace: Pace) -> Pace:
@@ -83,6 +87,8 @@ def shifted(pace: Pace, seconds: float) -> Pace:
         blocked_since=None if pace.blocked_since is None else pace.blocked_since + seconds,
         asked_at=None if pace.asked_at is None else pace.asked_at + seconds,
         counts=pace.counts if pace.last_end is None else recount(pace.counts, pace.last_end + seconds),
+        own_end=pace.own_end and pace.own_end + seconds,
+        strangers={name: shifted(stranger, seconds) for name, stranger in pace.strangers.items()},
     )
 
 

@@ -5,6 +5,7 @@ The arithmetic is in delay.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from attrs import field, frozen
@@ -77,6 +78,10 @@ class Pace:
     `recent`: the last answers, each with its time, whether it was good and whether it was a refusal; `good`, `refused`:
     how many came before these. `blocked_since`: when the first refusal of a ban came; None while the gate is open.
     `refused_links`: ids of the links that were refused lately, whose records a ban takes back; none once they were.
+
+    `strangers`: where hosts of other registered domains share the gate, what each of these has asked for
+    (pacing.tenants). `own_end`, `own_cost`: then, of the last request to the gate's own hosts; None while that was the
+    gate's last one, 0 where there was none.
     """
 
     answer_time: float | None = None
@@ -97,6 +102,9 @@ class Pace:
     counts: Counts = field(factory=dict)
     asked_at: float | None = None
     refused_links: tuple[int | str, ...] = ()
+    own_end: float | None = None
+    own_cost: float = 1.0
+    strangers: Mapping[str, Pace] = field(factory=dict)
 
 
 @frozen(kw_only=True)
