@@ -10,9 +10,12 @@ import pytest
 from attrs import define, field
 from scrapy.http import Request, Response
 
+from linkcrawl import urls
 from linkcrawl.check.outcome import Failure
 from linkcrawl.frontier import dispatcher
 from linkcrawl.frontier.dispatcher import Dispatcher
+from linkcrawl.frontier.ports import context_of
+from linkcrawl.network.handler import NameMoved
 from tests.unit.frontier_kit import FakeEngine, request_to, silence
 
 URL = "http://a.example/"
@@ -119,3 +122,12 @@ def test_it_is_full_at_the_limit_of_requests_and_of_checks_that_wait_for_the_sto
         await post.engine.idle()
 
     asyncio.run(run())
+
+
+def test_a_name_that_has_moved_is_told_and_its_request_waits_at_its_new_gate() -> None:
+    post = Post(FakeEngine(replies={URL: NameMoved("a.example", ("192.0.2.7",))}))
+    post.send()
+    host = urls.read(URL).host  # type: ignore[union-attr]
+    assert post.log == ["ended", f"{host} moved to ('192.0.2.7',)"]
+    (again,) = post.enqueued
+    assert (again.url, context_of(again).gate) == (URL, "")

@@ -13,7 +13,7 @@ from scrapy.http import Request, Response
 from linkcrawl import urls
 from linkcrawl.check.cookies import octets
 from linkcrawl.check.outcome import Failure
-from linkcrawl.network.handler import RequestFailed
+from linkcrawl.network.handler import NameMoved, RequestFailed
 from linkcrawl.network.transport import CONTEXT, Transport
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -304,3 +304,46 @@ def test_nothing_is_logged_of_what_servers_do(caplog):
         for script in (answers(then="reset"), answers(OK, then="reset"), answers(b"\x00"), resets_at_once):
             one(script)
     assert [record for record in caplog.records if record.name != "asyncio" or record.levelno > logging.DEBUG] == []
+
+
+@pytest.mark.parametrize(
+    ("address", "asked", "ip"),
+    [
+        (None, 1, "127.0.0.1"),
+        ("127.0.0.1", 1, "127.0.0.1"),  # the second of the name: the one that its gate is of goes first
+        ("127.0.0.3", 0, None),  # the name has left it
+        ("", 0, None),  # the name had none when its gate was chosen
+    ],
+)
+def test_a_request_goes_to_the_address_that_its_gate_is_of_or_nowhere(address, asked, ip):
+    async def run():
+        async with serve(always(EMPTY), host="0.0.0.0") as peer, handler() as made:
+            found = ["127.0.0.1"] if address is None else ["127.0.0.2", "127.0.0.1"]
+            made._resolver._lookup = lambda host: found
+            context = Transport(address=address)
+            request = Request(f"http://name.example:{peer.port}/", meta={CONTEXT: context})
+            try:
+                await made.download_request(request)
+            except NameMoved as moved:
+                assert (moved.addresses, context.unsent) == (tuple(found), True)
+            return context.outcome, len(peer.requests)
+
+    outcome, requests = asyncio.run(run())
+    assert requests == asked
+    assert (None if outcome is None else outcome.ip) == ip
+
+
+def test_a_kept_connection_to_another_server_is_not_used_for_a_gate_that_has_moved():
+    async def run():
+        async with serve(always(EMPTY), host="0.0.0.0") as peer, handler() as made:
+            made._resolver._lookup = lambda host: ["127.0.0.1", "127.0.0.2"]
+            found = []
+            for address in ("127.0.0.1", "127.0.0.1", "127.0.0.2"):
+                context = Transport(address=address)
+                await made.download_request(
+                    Request(f"http://name.example:{peer.port}/", meta={CONTEXT: context}, method="HEAD")
+                )
+                found.append(context.outcome.ip)
+            return found, peer.connections
+
+    assert asyncio.run(run()) == (["127.0.0.1", "127.0.0.1", "127.0.0.2"], 2)

@@ -17,7 +17,7 @@ from linkcrawl.frontier.router import HostRouter
 from linkcrawl.items import DueLink
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.session import Session
-from tests.unit.frontier_kit import T0, Clock, frontier_of, policies, read_robots_of, request_to, session
+from tests.unit.frontier_kit import T0, Clock, answer, frontier_of, policies, read_robots_of, request_to, session
 
 ONE, OTHER = "192.88.1.1", "192.88.1.2"
 
@@ -201,3 +201,59 @@ def test_tasks_keep_their_lanes_and_limits_when_they_move(opened: Callable[..., 
     assert first is not None
     assert floor.bench.take(T0 + 9.9) is None, "one limit for both, whatever they are"
     assert floor.bench.take(T0 + 10) is not None
+
+
+def test_a_name_that_could_not_be_looked_up_at_first_comes_to_its_server_with_all_that_waits(
+    opened: Callable[..., Floor],
+) -> None:
+    """Twenty names of one server were asked by twenty gates for the rest of a crawl."""
+    late = [f"n{number}.x.org" for number in range(20)]
+    floor = opened(**{"a.x.org": ONE})
+
+    async def steps() -> None:
+        floor.place("a.x.org", *late)
+        await floor.settled()
+
+    in_loop(steps)
+    assert len(waiting(floor)) == 21
+    for host in late:
+        floor.placer.relocate(host, (ONE,))
+    assert waiting(floor) == {"a.x.org": 21}
+    taken = floor.bench.take(T0)
+    assert taken is not None
+    assert floor.bench.take(T0 + 1000) is None, "one at a time"
+
+
+def test_a_delay_and_a_request_in_flight_go_along_and_what_a_host_is_asked_for_stays_its_own(
+    opened: Callable[..., Floor],
+) -> None:
+    floor = opened(**{"victim.org": ONE, "evil.org": OTHER, "flying.net": OTHER})
+
+    async def steps() -> None:
+        floor.place("victim.org", "evil.org", "victim.org", "evil.org", "evil.org")
+        await floor.settled()
+
+    in_loop(steps)
+    read_robots_of(floor.session, "evil.org", "User-agent: *\nCrawl-delay: 86400\n", T0)
+    gates = floor.bench.gates
+    floor.keeper.recompute(gates["evil.org"])
+    for _ in range(2):
+        assert floor.bench.take(T0) is not None
+    floor.clock.at += 0.5
+    floor.bench.release(
+        gates["victim.org"], floor.keeper.completed(gates["victim.org"], "victim.org", answer(), 1.0).wake
+    )
+    floor.clock.at += 0.25
+    request = request_to("http://evil.org/")
+    floor.in_flight.add(request, gates["evil.org"])
+    floor.placer.relocate("evil.org", (ONE,))
+    assert gates["victim.org"].state is GateState.IN_FLIGHT, "a request to a host of it has not ended"
+    _, moved = floor.in_flight.pop(request)
+    assert moved is gates["victim.org"]
+    floor.clock.at += 0.25
+    floor.bench.release(moved, floor.keeper.completed(moved, "evil.org", answer(429, retry_after="86400"), 1.0).wake)
+    assert floor.bench.next_wake() == T0 + 2.0, "one delay after the end of the last request to the server"
+    taken = floor.bench.take(T0 + 2.0)
+    assert taken is not None
+    assert (taken[0].name, getattr(taken[1], "host", "")) == ("victim.org", "victim.org")
+    assert floor.keeper.host_wait("victim.org", "evil.org", T0).at >= T0 + 86400

@@ -250,3 +250,59 @@ def test_a_skewed_load_in_the_worst_order_ends_at_its_lower_bound(hosts):
         now = min(times)
     assert not any(left.values())
     assert now <= 1.02 * bound
+
+
+def test_while_one_tenant_is_shut_the_others_go_and_whoever_waited_longest_goes_first():
+    bench: Workbench[str] = Workbench()
+    gate = bench.gate("a")
+    for number in range(3):
+        bench.offer(gate, f"own {number}")
+        bench.offer(gate, f"stranger {number}", tenant="b.org")
+    gate.opens = {"": 0.0, "b.org": 5.5}
+    bench.retime(gate, 0.0)
+    order = []
+    for now in range(9):
+        order += [(now, task) for task in names(bench, now)]
+        if gate.state is GateState.IN_FLIGHT:
+            bench.release(gate, now + 1)
+    assert order == [(0, "own 0"), (1, "own 1"), (2, "own 2"), (6, "stranger 0"), (7, "stranger 1"), (8, "stranger 2")]
+    for number in range(2):
+        bench.offer(gate, f"own {number}", tenant="")
+        bench.offer(gate, f"stranger {number}", tenant="b.org")
+    assert names(bench, 20) == ["own 0"], "the stranger had its turn last"
+    bench.release(gate, 21)
+    assert names(bench, 21) == ["stranger 0"]
+
+
+def test_a_gate_sleeps_until_the_first_tenant_that_has_a_task_opens():
+    bench: Workbench[str] = Workbench()
+    gate = bench.gate("a")
+    gate.opens = {"": 1.0, "b.org": 86400.0}
+    bench.offer(gate, "shut", tenant="b.org")
+    assert bench.next_wake() == 86400.0
+    assert names(bench, 10) == []
+    bench.offer(gate, "open")
+    assert names(bench, 10) == ["open"]
+    bench.release(gate, 12)
+    assert bench.next_wake() == 86400.0
+    assert gate.opens_at == 86400.0
+    assert [task for _, task in bench.drain(gate, "b.org")] == ["shut"]
+    assert bench.next_wake() is None
+
+
+def test_a_tenant_that_opens_is_not_held_up_by_a_limit_that_another_waits_for():
+    bench: Workbench[str] = Workbench()
+    bench.set_limit("north", 10.0, ready_at=100.0)
+    gate = bench.gate("a")
+    bench.offer(gate, "limited", limits=("north",))
+    gate.opens = {"": 0.0, "b.org": 200.0}
+    bench.offer(gate, "shut", tenant="b.org")
+    assert names(bench, 0) == []
+    gate.opens = {"": 0.0, "b.org": 20.0}
+    bench.retime(gate, 0.0)
+    assert names(bench, 0) == []
+    assert bench.next_wake() == 20.0
+    assert names(bench, 20) == ["shut"]
+    bench.release(gate, 21)
+    assert names(bench, 99) == []
+    assert names(bench, 100) == ["limited"]
