@@ -1,5 +1,7 @@
-"""Strangers at one server, and hosts that move from server to server: crawls on a virtual clock, judged by who was asked
-when, and by nothing that the gates say of themselves."""
+"""Strangers at one server, and hosts that move from server to server.
+
+Crawls on a virtual clock, judged by who was asked when, and by nothing that the gates say of themselves.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,7 @@ class MovingCrawl:
     def _end(self, request: Request, asked: Asked, came: Outcome) -> None:
         self.asked.append(asked)
         left = self.in_flight.pop(request)
-        for gate in filter(None, left):
+        for gate in (gate for gate in left if gate is not None):
             self.bench.release(gate, self.keeper.completed(gate, asked.host, came, 1.0).wake)
         if "retry-after" in came.headers:
             seconds = float(came.headers["retry-after"])
