@@ -263,7 +263,11 @@ class Leases:
         self._join(name, hosts)
         wake = self._keeper.wait(name, now).at
         gate.delay = self._keeper.servers_delay(name).seconds
-        self._bench.retime(gate, wake if result.wait is None else max(wake, now + result.wait))
+        waited_for = result.wait
+        if waited_for is not None and gate.opens:  # what one of its hosts was asked for stands in its pace
+            waited_for = min(waited_for, self._keeper.bare_delay(name))
+            wake = gate.wake
+        self._bench.retime(gate, wake if waited_for is None else max(wake, now + waited_for))
 
     def _join(self, name: str, hosts: set[str]) -> None:
         """Hosts whose gate is ours are fed."""
