@@ -1,8 +1,9 @@
-"""The time of a crawl: Unix seconds that never jump by themselves, compared with the machine's clock at every beat.
+"""The time of a crawl: Unix seconds that never jump by themselves, compared with the machine's clock every few seconds.
 
 Delays need a clock that nobody sets: a correction by NTP must not shorten one. Hours, days and due times need the time
-that people read. So the line starts at the machine's time and goes on by a clock that counts suspensions too; where the
-machine's clock has been set since, the line follows once that has proved to last. The workers of a cluster go by the
+that people read. So the
+crawl's time starts at the machine's time and goes on by a clock that counts suspensions too. If the machine's clock
+is set, the crawl's time follows once the change has lasted. The workers of a cluster go by the
 clock of a server instead, and follow it at once.
 """
 
@@ -16,7 +17,8 @@ from attrs import frozen
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import iso
 
-#: Seconds by which the machine's clock may differ from the line before it counts as set: NTP slews smaller errors.
+#: Seconds by which the machine's clock may differ from the crawl's time before it counts as set: NTP slews smaller
+#: errors.
 TOLERANCE = 1.0
 #: Seconds after which a machine's clock that was set is followed: some are set several times until they are right.
 SETTLED = 60.0

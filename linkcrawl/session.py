@@ -1,8 +1,7 @@
 """What the parts of one crawl share: its settings, arguments, store and clock. The spider has it as `session`.
 
-`Session.open` is where a crawl's configuration is judged whole: whatever is unusable raises ConfigError or StoreError
-here, before any request.
-"""
+`Session.open` validates a crawl's whole configuration: whatever is unusable raises ConfigError or StoreError there,
+before any request."""
 
 from __future__ import annotations
 

@@ -38,10 +38,9 @@ class AuditLimit:
 class AuditEntry:
     """One request that was sent.
 
-    `sent`, `ended`: Unix seconds. `required`: seconds that the gate had to keep between the end of its last request and
-    `sent`; `origin`: where that number comes from. `limits`: shared limits that the request starts. `status`: 0 where
-    no answer came. `quotas`: of the gate, in requests.
-    """
+    `sent`, `ended`: Unix seconds. `required`: seconds that the gate had to keep between the
+    end of its last request and `sent`; `origin`: the rule or value that required them. `limits`: shared limits that the
+    request starts. `status`: 0 where no answer came. `quotas`: of the gate, in requests."""
 
     sent: float
     ended: float

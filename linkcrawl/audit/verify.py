@@ -1,9 +1,8 @@
 """The proof: computes from an audit log alone whether every gap and every quota was kept.
 
 The gap of a host or gate runs from the end of one request to the start of the next; that of a shared limit from start
-to start. Quotas are counted by when requests were sent. The log says what was required; the settings and policies of
-now may be held against it besides.
-"""
+to start. Quotas are counted by when requests were sent. The log says what was required; gaps may also be compared with
+the present settings and policies."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ LET_GO_BEFORE = 10.0
 
 @frozen(kw_only=True)
 class HostRules:
-    """What a host has to keep besides: a gap in seconds, where that comes from, and quotas."""
+    """What the present settings and policies require of a host: a gap in seconds, the origin of that, and quotas."""
 
     gap: float = 0.0
     origin: str = ""
@@ -96,7 +95,7 @@ class _Counted:
 
 
 class AuditVerifier:
-    """Takes lines in any order, of as many logs as there were workers. `rules`: those of now, by host."""
+    """Takes lines of the logs of all workers, in any order. `rules`: the present ones, by host."""
 
     def __init__(self, rules: Callable[[str], HostRules] = lambda host: HostRules()):
         self._rules = rules
@@ -117,8 +116,8 @@ class AuditVerifier:
             self._count("limit quota", limit.name, entry.sent, limit.quotas)
 
     def scopes(self) -> list[ScopeResult]:
-        """All hosts, all gates that are more than one host's own, all shared limits and all quotas; those with
-        violations first."""
+        """Results for all hosts, all gates of several hosts, all shared limits and all quotas; those with violations
+        first."""
         gates: dict[str, dict[str, _Timeline]] = {}
         hosts: dict[str, list[_Timeline]] = {}
         for (gate, host), timeline in self._requests.items():
@@ -199,8 +198,7 @@ def _quota(
 
 @frozen(kw_only=True)
 class Unreadable:
-    """A line that is none of an audit log: torn by a crash or a full disk. The request that it was of is missing from
-    the proof."""
+    """A line that is no audit entry: torn by a crash or a full disk. Its request is missing from the proof."""
 
     path: Path
     number: int

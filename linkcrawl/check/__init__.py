@@ -1,1 +1,1 @@
-"""PURE. What is asked next, what it means, when it is asked again: no Scrapy, no I/O, no clock, no chance."""
+"""PURE. A check's next request, its verdict, the time of the next check: no Scrapy, I/O, clock or random numbers."""

@@ -35,8 +35,8 @@ def conclude(
 
 
 def deciding_chain(hops: tuple[Hop, ...]) -> list[Hop]:
-    """The hops of the chain that decided: the last ones with one method, for a check's second chain begins again at the
-    link's own URL by another method."""
+    """The hops of the chain that decided: the last ones with one method. (A check's second chain begins again at the
+    link's own URL, by another method.)"""
     first = len(hops)
     while first and hops[first - 1].method == hops[-1].method:
         first -= 1

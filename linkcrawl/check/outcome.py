@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 
 class Failure(StrEnum):
-    """Why a request got no answer. One word for each thing that a reader would act on differently."""
+    """Why a request got no answer: one word for each cause that a reader would react to differently."""
 
     DNS_NOT_FOUND = "dns_not_found"  # the name does not exist, or has no address
     DNS_TROUBLE = "dns_trouble"  # SERVFAIL, no resolver, resolver too slow: says nothing of the name
@@ -42,13 +42,13 @@ class Failure(StrEnum):
         return self.value.startswith("tls_")
 
 
-#: Failures of our own: such a request is sent again, and its check goes on as if it hadn't been.
+#: Failures of this machine: the request is sent again, and the check goes on as if the first had not been sent.
 UNJUDGED = frozenset({Failure.LOCAL_SHORTAGE, Failure.WITHHELD})
 
 #: Failures of requests that never left.
 UNSENT = UNJUDGED | {Failure.FORBIDDEN_ADDRESS, Failure.FORBIDDEN_PORT}
 
-#: Failures that another connection may not meet again: worth one fresh try.
+#: Failures that may not happen again on another connection: worth one fresh try.
 ACCIDENTS = frozenset({Failure.RESET, Failure.EMPTY_REPLY})
 #: Nothing came back over the network at all, as when our own network, resolver or route is gone.
 SILENT = frozenset({Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT})

@@ -32,13 +32,13 @@ from linkcrawl.urls.userinfo import without_userinfo
 #: Failures that a server's handling of HEAD may cause; all others come before the server sees a method.
 _METHOD_MATTERS = ACCIDENTS | {Failure.TIMEOUT_ANSWER, Failure.PROTOCOL}
 
-#: Doubts that a link may have and be Ok.
+#: Doubts with which a link may still be Ok.
 _MILD = frozenset({"accepted", "media_type", "redirected_home", "soft_404", "domain_for_sale"})
 
 #: Ends of a chain that only redirects.
 _CIRCLING = frozenset({"redirect_loop", "too_many_redirects"})
 
-#: What a redirect target may be refused for that leads nowhere, however it is asked for.
+#: Reasons to refuse a redirect's target that no other request could help.
 _NOWHERE = frozenset({"invalid_url", "url_too_long"})
 
 #: Reasons for which the caller may deny a request; a Failure is the other kind.

@@ -18,14 +18,14 @@ from linkcrawl.check.verdict import judge, reason_of_failure
 from linkcrawl.items import Category, LinkState
 from linkcrawl.units import DAY, HOUR
 
-#: Reasons without an answer that never make a link Broken by themselves: thirty days of a host's silence do.
+#: Reasons without an answer that make a link Broken only after thirty days of its host's silence.
 UNANSWERED = frozenset(
     reason
     for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - UNJUDGED))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 
-#: Walls and rules of others, which stand for long: such links are checked as seldom as restricted ones.
+#: Walls and rules, which rarely change: such links are checked as seldom as restricted ones.
 _STANDING = frozenset({"robots_disallowed", "skipped_by_policy", "bot_challenge"})
 
 
@@ -90,7 +90,8 @@ def plan(
     """What a check that ended at `now` with `finding` means for a link with this `state`.
 
     `last_category`: of the check before, None for none. `host_silence`: of the host of `finding.final_url`, None while
-    it answers. `retry_at`: the server asked not to be asked before; it only ever lengthens. `early`: the link was not
+    it answers. `retry_at`: the server wants no request before (Unix seconds); it
+    never makes the next check earlier. `early`: the link was not
     due yet (an operator's recheck): intervals don't grow by that.
     """
     verdict = finding.verdict

@@ -1,10 +1,10 @@
-"""Judging a record again by the present table, from what it holds: no request is made.
+"""Judges a record again by the present table, from the facts that it holds, without a request.
 
-Where an answer came, its reason follows again from its status, from the URLs of the deciding chain and from where those
-redirected to. What the reason was made of besides isn't in a record: headers (most walls, a 503 with Retry-After), a
-Location that could not be followed, the failure of a request. There the reason stays, and only its category is looked
-up anew. A reason that was put in later (`host_blocked`, a withdrawn record) stays as well, and so does one that HEAD
-alone would speak against now: the next check asks by GET.
+Where an answer came, its reason is decided again by its status, by the URLs of the deciding chain and by where those
+redirected to. A record lacks other facts that reasons depend on: headers (most walls, a 503 with Retry-After), a
+Location that could not be followed, the failure of a request. Such a reason stays, and only its category is looked up
+again. A reason that was set later (`host_blocked`, a withdrawn record) stays as well. So does the reason of a HEAD
+that would now speak against the link: HEAD alone decides nothing, and the next check asks by GET.
 
 A record that is Broken because its host was silent for long (recheck.plan) doesn't say so. A link that has counted no
 hard failure of its own stays Broken then; any other becomes what its reason says, and is asked again within hours.
@@ -68,8 +68,8 @@ def rejudge(link: DueLink, record: Record, intervals: Intervals, now: float) -> 
 
 
 def reason_again(record: Record) -> tuple[str, str | None]:
-    """The reason of a record by the present rules, and the product of a wall; those that it has where its facts don't
-    suffice."""
+    """The reason of a record by the present rules, and the product of a wall; where its facts don't suffice, its
+    present ones."""
     unchanged, status = (record.reason, record.wall), record.status
     base = None if status is None else _reason_of_status(record.reason, status)
     if base is None:
@@ -107,7 +107,7 @@ def _wall(start: urls.Target, hops: list[Hop]) -> Wall | None:
 
 
 def reason_of_status(status: int) -> str:
-    """The reason of an answer of which the status alone is known."""
+    """The reason of an answer with this status; nothing else of the answer is known."""
     answer = Outcome(sent_at=0.0, ended_at=0.0, duration_ms=None, status=status)
     return reason_of_answer(status, {}) if wall_of_answer(answer) is None else "bot_challenge"
 

@@ -1,6 +1,5 @@
-"""Redirects to pages that answer well and may not be what the link meant. URLs alone show it, and the link stays Ok. No
-other page of the host is requested for comparison.
-"""
+"""Redirects to pages that answer with success but may not be what the link meant. They are recognised by URLs alone,
+and the link stays Ok. No other page of the host is requested for comparison."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ with a source: the product's own code or documentation, or a report that quotes 
 ordinary answers too (`cf-ray`, `__cf_bm`, `visid_incap_…`, `_abck`, go-away's cookie with a page that it let pass) is
 no sign.
 
-A wall is judged by the head of an answer, by the target of a redirect before that is asked, and, where the metadata
-want another media type than HTML, by the first BODY_LIMIT bytes of the page.
-"""
+A wall is recognised by the head of an answer, by the target of a redirect before a request is sent there, and, where
+the metadata want another media type than HTML, by the first BODY_LIMIT bytes of the page."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class LogFileHandler(logging.Handler):
         except OSError as fault:
             if not self._has_failed:
                 self._has_failed = True
-                print_fault(f"LOG_FILE: {str(self._path)!r} can't be written, and lacks lines: {fault.strerror}")
+                print_fault(f"LOG_FILE: {str(self._path)!r} can't be written, lines are missing: {fault.strerror}")
         except Exception:
             self.handleError(record)  # of logging: a record that can't be formatted
 

@@ -16,8 +16,8 @@ from linkcrawl.errors import ConfigError
 
 
 class OfflineCommand(ScrapyCommand):
-    """A command that sends nothing: a subclass does its work in `execute`, and what it raises of an operator's faults
-    is one line and an exit status (`cli.errors`)."""
+    """A command that sends nothing. A subclass does its work in `execute`; an operator's fault that it raises becomes
+    one line and an exit status (`cli.errors`)."""
 
     requires_project = True
     requires_crawler_process = False

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from linkcrawl.cluster.coordinator import HeartbeatReply
 from linkcrawl.frontier.parts import Frontier
 
-#: Gates taken in one call, so that no script holds Redis for long.
+#: Gates leased in one call, so that no script holds Redis for long.
 AT_ONCE = 200
 #: Seconds until gates that others had leased are asked for again, and between two readings of the backlog (or so many
 #: times what a reading takes).
@@ -42,7 +42,7 @@ class Candidates:
         return [self._hosts.popleft() for _ in range(min(AT_ONCE, len(self._hosts)))]
 
     def put_back(self, hosts: Iterable[str]) -> None:
-        """There was no room for these."""
+        """Take back hosts for which there was no room."""
         self._hosts.extendleft(reversed(list(hosts)))
 
     def mark_leased(self, hosts: Iterable[str]) -> None:
@@ -84,8 +84,8 @@ class Candidates:
 
 #: A worker gives gates away when it has more than its share by this part of it, and by so many gates at least.
 EXCESS, LEAST_EXCESS = 0.25, 4
-#: Seconds of work that are not worth giving away: until another has taken a gate over and read what is due there
-#: the worker itself is done.
+#: Seconds of work that are not worth giving away: this worker has done it before another has leased the gate and read
+#: its due links.
 WORTH = 3.0
 #: Seconds that a worker's pace is measured over.
 THROUGHPUT_SECONDS = 2.0
@@ -98,7 +98,7 @@ class Throughput:
         self._seen: deque[tuple[float, int]] = deque()
 
     def see(self, now: float, ended: int) -> None:
-        """Take note that `ended` checks have ended until now."""
+        """Note that `ended` checks have ended so far."""
         self._seen.append((now, ended))
         while len(self._seen) > 2 and self._seen[1][0] <= now - THROUGHPUT_SECONDS:
             self._seen.popleft()
@@ -110,13 +110,13 @@ class Throughput:
 
 
 def spare_share(heartbeat: HeartbeatReply, mine: int, seen: int) -> int:
-    """How many gates more are our share, beside `mine` with work. `seen`: those with work that are not ours, others'
-    and free ones."""
+    """How many more gates are our share, beside the `mine` with work that are leased here. `seen`: gates with work that
+    are not leased here."""
     free = max(0, seen - heartbeat.load)
     return math.ceil((mine + heartbeat.load + free) / (heartbeat.others + 1)) - mine
 
 
 def excess(heartbeat: HeartbeatReply, mine: int) -> int:
-    """How many gates are to be given away; 0 where that would be few."""
+    """How many gates to give away; 0 where there would be only a few."""
     share = math.ceil((mine + heartbeat.load) / (heartbeat.others + 1))
     return mine - share if mine - share > max(LEAST_EXCESS, EXCESS * share) else 0

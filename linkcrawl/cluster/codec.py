@@ -37,8 +37,8 @@ _converter.register_structure_hook(Target, _read_target)
 
 @frozen(kw_only=True)
 class Ticket:
-    """Tells one check of a link from every other of it. `home_gate`: the gate of the link's own host, whose holder must
-    not begin the link again meanwhile."""
+    """Identifies one check of a link. `home_gate`: the gate of the link's own host, whose holder must not begin another
+    check of the link meanwhile."""
 
     link: int | str
     host: str

@@ -1,4 +1,4 @@
-"""What the workers of a cluster share, in Redis: who leases which gate, and everything that goes from one to the next.
+"""What the workers of a cluster share in Redis: the leases of gates, and what one worker hands to another.
 
 A worker has a *session*; its leases are the session's, and end with it. Redis' own clock decides, in Lua scripts that
 change all or nothing. What is due is in the store alone: whatever Redis loses is found there again.
@@ -37,7 +37,7 @@ LAYOUT = 2
 MARGIN = 1.0
 #: A ticket of a transferred check expires after so many lease periods without renewal.
 KEEP_LEASES = 4
-#: Longest wait that is passed on to the next holder of a gate, in seconds: what is longer stands in the store as well.
+#: Longest wait that Redis passes on to the next holder of a gate, in seconds: longer ones are in the store as well.
 MAX_WAIT = 2 * DAY
 
 
@@ -103,7 +103,7 @@ class LeaseResult:
 
 @frozen(kw_only=True)
 class LeaseRelease:
-    """A gate on its way back. `wait`: seconds until it may send, None where that is unknown. `done`: nothing is due
+    """A gate that is given back. `wait`: seconds until it may send, None where that is unknown. `done`: no link is due
     there."""
 
     gate: str
@@ -121,7 +121,7 @@ class WaitingTransfer:
 
 class Coordinator:
     """One worker's client. Every method but `join` raises SessionLost when the session is over, and redis.RedisError
-    when Redis can't be asked. Then the script may have run all the same, and only its answer be lost: every call may be
+    when Redis can't be asked. The script may have run even then, if only its answer was lost: every call may be
     repeated."""
 
     def __init__(self, client: Redis, lease: float):

@@ -1,4 +1,4 @@
-"""What waits at a gate that goes to another worker: it goes on there, and the gate need not wait for it."""
+"""Passes on the checks that wait at a gate when another worker gets it, so that the gate need not wait for them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PendingLeases:
 
 
 class Handover:
-    """Passes on what waits here."""
+    """Passes on waiting checks."""
 
     def __init__(self, frontier: Frontier, transfers: CheckTransfers, pending: PendingLeases):
         self._bench, self._keeper, self._robots = frontier.bench, frontier.keeper, frontier.robots
@@ -58,15 +58,15 @@ class Handover:
         self._transfers, self._pending = transfers, pending
 
     def pass_on(self, request: Request) -> None:
-        """Pass a request on to whoever leases its gate, be it ourselves."""
+        """Pass a request on to the worker that leases its gate, possibly this one."""
         if context_of(request).check is not None:
             self._transfers.send(request, self._keeper.gate_of(host_of(request)))
         else:
             self._router.place(request)
 
     def drain(self, gate_name: str) -> None:
-        """Pass on the checks that wait at a gate, and those that wait for a robots.txt which waits there. Links are the
-        next holder's to begin; requests of other components stay."""
+        """Pass on the checks that wait at a gate, and those that wait for a robots.txt which waits there. The next
+        holder begins the links; requests of other components stay."""
         gate = self._bench.gates[gate_name]
         for lane, task in self._bench.drain(gate):
             if not isinstance(task, Request):
@@ -103,7 +103,7 @@ class Handover:
                 self.abandon_robots(routed.task)
 
     def requeue_all(self) -> None:
-        """Policies have changed, and with them perhaps the gates that are needed."""
+        """Policies have changed: the tasks may need other gates now."""
         for gate, waiting in self._pending.items():
             self._pending.pop(gate)
             for routed in waiting:

@@ -1,4 +1,4 @@
-"""Which gates this worker leases: what everybody asks, and only `leases` changes."""
+"""The gates that this worker leases. Other modules only read the table; `cluster.leases` changes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPARED = 100
 
 @define(eq=False)
 class Lease:
-    """A gate of ours: its hosts, and by link id how many sessions died over it."""
+    """A leased gate: its hosts, and by link id how many sessions died over the link."""
 
     hosts: set[str] = field(factory=set)
     deaths: dict[str, int] = field(factory=dict)
@@ -52,7 +52,7 @@ class LeaseTable:
         return gate is not None and self.feeds(gate)
 
     def knows(self, name: str) -> bool:
-        """True where what is remembered of this host or gate is ours to store."""
+        """True where this worker stores the memory of this host or gate."""
         return name in self.leases or name in self.gate_of or name in self.releasing or name in self.released_hosts
 
     def some(self) -> dict[str, Lease]:
@@ -69,12 +69,13 @@ class LeaseTable:
         return 0 if lease is None else lease.deaths.get(str(link_id), 0)
 
     def regroup(self) -> None:
-        """Policies have changed: the gates of now are those of the policies before."""
+        """Policies have changed: the gates that are leased now were formed by the old ones."""
         self._regrouping.update(self.leases)
 
     @property
     def is_regrouping(self) -> bool:
-        """True while a gate of policies of before is still ours: by the new ones its hosts may be in another's."""
+        """True while a gate that the old policies formed is still leased: the new ones may put its hosts into another
+        gate."""
         self._regrouping = {name for name in self._regrouping if name in self.leases or name in self.releasing}
         return bool(self._regrouping)
 

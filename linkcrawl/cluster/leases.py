@@ -1,5 +1,5 @@
-"""How gates come to this worker and go: fair shares of those with work, leased in Redis, fed from the store, given
-back.
+"""Leases gates in Redis, has them fed from the store, and gives them back; each worker gets a fair share of those with
+work.
 
 A gate's way (taken, opened, closed, given back) is one state, and every step of it may fail between Redis and the
 store: a gate that Redis has given and that is not known here would be nobody's."""
@@ -35,7 +35,7 @@ TRANSFER_GATES = 50
 
 
 class Leases:
-    """Takes gates and gives them back; what is leased stands in the table."""
+    """Leases gates and gives them back; the LeaseTable has those that are leased."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Leases:
         return bool(self._pending.may_come or self._opening) or self._table.is_moving
 
     def may_take_more(self, heartbeat: HeartbeatReply) -> bool:
-        """True where gates are known that may be free, and are our share."""
+        """True where gates that may be free are within this worker's share."""
         if not self._candidates or self._queue.spent or not heartbeat.agreed or self.is_shut:
             return False
         return self._candidates.spare_share(heartbeat, len(self._table)) > 0
@@ -92,7 +92,7 @@ class Leases:
             self._pending.add(gate, routed)
 
     def notify(self, gates: Iterable[str]) -> None:
-        """Others have something for these gates."""
+        """Other workers have sent checks to these gates, or need them."""
         self._notifications.update(gates)
 
     def close_all(self) -> None:
@@ -245,7 +245,7 @@ class Leases:
         self._engine.wake()
 
     async def adopt(self, host: str) -> None:
-        """A host whose gate is leased already comes to it, with all that is remembered."""
+        """Add a host to its gate, which is leased here already, and load what the store remembers of the host."""
         name = self._keeper.gate_of(host)
         if not self._table.has(name) or host in self._table.leases[name].hosts:
             return

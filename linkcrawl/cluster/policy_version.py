@@ -1,5 +1,5 @@
-"""Compares the policies of all workers. While they differ no gate changes hands, for by one file hosts may share a
-gate that by another are apart."""
+"""Compares the policies of all workers. While they differ no gate is leased: hosts that share a gate by one file may
+have gates of their own by another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIFFER, REPEAT = 10.0, 60.0
 
 
 class PolicyVersion:
-    """What this worker publishes of its policies, and observes of the others'."""
+    """Publishes a fingerprint of this worker's policies, and observes whether the others' are the same."""
 
     def __init__(self, session: Session):
         self._session = session

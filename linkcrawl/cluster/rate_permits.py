@@ -1,5 +1,5 @@
-"""Permits for shared limits over all workers: before the first request of a check is sent that has limits to clear,
-Redis is asked; and before every request to a host that a rule groups with collections.
+"""Permits for shared limits over all workers. Redis is asked for one before the first request of a check that must keep
+limits, and before every request to a host that a rule groups with collections.
 """
 
 from __future__ import annotations

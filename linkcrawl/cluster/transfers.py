@@ -1,4 +1,4 @@
-"""Checks that go from worker to worker: out through the gate of another, in through one of ours.
+"""Transfers checks between workers: out, when their next request goes through another worker's gate; in, through ours.
 
 A check's link stays due in the store until its record is there. So that the link's own gate (`home_gate`) doesn't begin
 it again meanwhile, a ticket stands under that gate in Redis until the record is stored. Where a worker dies on the way,
@@ -38,7 +38,7 @@ AT_ONCE = 500
 
 
 class CheckTransfers:
-    """This worker's side of it."""
+    """Sends and receives checks for this worker."""
 
     def __init__(self, frontier: Frontier, coordinator: Coordinator):
         self._session, self._engine, self._checks = frontier.session, frontier.engine, frontier.checks
@@ -58,7 +58,7 @@ class CheckTransfers:
 
     @property
     def is_sending(self) -> bool:
-        """True while a check is on its way to Redis."""
+        """True while a check is being sent to Redis."""
         return bool(self._sending)
 
     def is_sending_from(self, home_gate: str) -> bool:

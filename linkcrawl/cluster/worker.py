@@ -1,4 +1,4 @@
-"""One worker of a cluster: its session in Redis, and what it may do because of it.
+"""One worker of a cluster: its session in Redis, and the leases that come with it.
 
 A worker feeds the gates that it leases straight from the store, as a crawl alone does with all gates; pacing inside a
 lease is the same code. It sends nothing through a gate that it doesn't lease: checks that go there are passed on. A
@@ -90,7 +90,7 @@ class ClusterWorker:
 
     @property
     def may_end(self) -> bool:
-        """True where nothing is left to do, or to wait for, in the whole cluster."""
+        """True where no worker of the cluster has work, or must wait for any."""
         return self._nothing_left and not self._is_busy()
 
     def routes_elsewhere(self, gate: str, routed: RoutedTask) -> bool:
@@ -171,7 +171,7 @@ class ClusterWorker:
         self.lost_at = self._session.now() + min(0.0, self._coordinator.deadline - boot_time())
         self._session.lease_epoch += 1
         self.losses += 1
-        logger.error("The leases of this worker are over (%s): what it held is left to others", why)
+        logger.error("The leases of this worker are over (%s): other workers go on with its gates", why)
         loop = asyncio.get_running_loop()
         for request in frontier.in_flight.requests():
             deadline = context_of(request).deadline

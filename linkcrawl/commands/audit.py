@@ -41,7 +41,7 @@ class Command(OfflineCommand):
         parser.add_argument(
             "--rules",
             action="store_true",
-            help="also judge the gaps and requests of hosts by the settings and policies of now",
+            help="also judge the gaps and quotas of hosts by the present settings and policies",
         )
         add_format(parser)
 

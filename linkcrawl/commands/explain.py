@@ -1,4 +1,4 @@
-"""`scrapy explain`: what would be done with a URL, and why. Sends nothing."""
+"""`scrapy explain`: what a crawl would do with a URL, and why. Sends nothing."""
 
 from __future__ import annotations
 

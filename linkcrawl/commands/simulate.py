@@ -47,15 +47,15 @@ class Command(OfflineCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--policies", metavar="FILE", help="policy file to compare with the one in force")
-        parser.add_argument("--catalogue", metavar="FILE", help="profile (JSON) of an imagined catalogue")
-        parser.add_argument("--links", type=int, default=1_000_000, help="links of the imagined catalogue")
-        parser.add_argument("--hosts", type=int, default=1_000, help="hosts of the imagined catalogue, 2 or more")
+        parser.add_argument("--catalogue", metavar="FILE", help="profile (JSON) of a made-up catalogue")
+        parser.add_argument("--links", type=int, default=1_000_000, help="links of the made-up catalogue")
+        parser.add_argument("--hosts", type=int, default=1_000, help="hosts of the made-up catalogue, 2 or more")
         parser.add_argument("--format", choices=("text", "json"), default="text")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         config = self.config()
         if opts.catalogue and (args or opts.links < 1 or opts.hosts < 2):
-            raise ConfigError("--catalogue: takes no SOURCE, and wants --links from 1 and --hosts from 2")
+            raise ConfigError("--catalogue: takes no SOURCE, and needs --links 1 and --hosts 2, or more")
         policies = {"now": policies_of(config)}
         if opts.policies:
             policies[f"with {opts.policies}"] = load(Path(opts.policies))

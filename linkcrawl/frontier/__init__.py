@@ -1,1 +1,1 @@
-"""What may be asked now, and what next: gates, the queue of due links, and Scrapy's scheduler over both."""
+"""Decides which request may go now: gates, the queue of due links, and Scrapy's scheduler over both."""

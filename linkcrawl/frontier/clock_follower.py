@@ -1,4 +1,4 @@
-"""What follows when a clock has been set while a crawl runs: no delay may come out shorter for it."""
+"""Keeps all delays whole when a clock is set while a crawl runs."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class ClockFollower:
         self._began_at = session.started_at  # moves with the clock
 
     def follow(self, jump: Jump) -> None:
-        """A clock has been set. Whatever the truth is, every host waits one full delay; where the crawl's
-        own time has moved, all that is remembered of it moves along."""
+        """A clock has been set. Every host waits one full delay, whichever reading was right; if the crawl's own time
+        has moved, all moments in memory move along."""
         if jump.adopted:
             self._move_times(jump.seconds)
         now = self._session.now()

@@ -1,4 +1,5 @@
-"""What the end of a request sets off: its gate's pace, the audit, the ban circuit, suspicion of our own network."""
+"""Handles the end of a request: its gate's pace, the audit, the ban circuit, the detection of an outage of our own
+network."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Ends of requests of which nobody outside has seen anything.
+#: Ends of requests that never left this machine.
 NEVER_LEFT = UNSENT | {Failure.DNS_NOT_FOUND, Failure.DNS_TROUBLE}
 
 
@@ -179,7 +180,7 @@ class CompletionHandler:
         self._stats.inc_value("linkcrawl/banned")
         probation = self._session.config.probation
         logger.error(
-            "%s has turned us away: blocked. What was judged there since is taken back and its links are due again. "
+            "%s has turned us away: blocked. Verdicts since then are withdrawn and its links are due again. "
             "Write to its administrator; then: scrapy hosts unblock %s%s",
             host,
             host,

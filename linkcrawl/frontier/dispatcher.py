@@ -1,4 +1,4 @@
-"""Sends what the frontier lets go, and gives what came of it to the callbacks it is for.
+"""Sends requests that the frontier lets go, and gives their outcomes to their callbacks.
 
 Scrapy's engine would take each answer through its scraper: five tasks, six signals and a queue until the next step of a
 check is known, more than everything else that a check costs. Here it is one task from the request to its record.
@@ -53,7 +53,7 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """True while requests are in flight, or what came of them is not stored yet."""
+        """True while requests are in flight, or checks that ended are not stored yet."""
         return bool(self._tasks)
 
     @property
@@ -82,7 +82,7 @@ class Dispatcher:
         try:
             await work
         except Exception:
-            logger.exception("No step follows from %s: its check is given up, its link stays due", held)
+            logger.exception("A fault of ours ended the check of %s: its link stays due", held)
         finally:
             self._engine.release(held)
 

@@ -1,4 +1,4 @@
-"""Scrapy's downloader, with a short way for what the frontier has let go.
+"""Scrapy's downloader, with a short way for requests that the frontier has let go.
 
 Slots would make such a request wait a second time, and cost more than the request. Requests of other components take
 Scrapy's own way, slots and all.

@@ -123,8 +123,8 @@ class DueQueue:
         queue.after = links[-1] if links else queue.after
         return new
 
-    def took(self, link: DueLink) -> HostQueue | None:
-        """A link has its turn. Returns its host where few more of its links are ready; hosts are counted one by one,
+    def had_turn(self, link: DueLink) -> HostQueue | None:
+        """A link has its turn. Returns its host if few of its other links are ready; hosts are counted one by one,
         for a gate may be several hosts'."""
         queue = self.hosts[link.host]
         queue.ready -= 1

@@ -1,4 +1,4 @@
-"""Fetches due links from the store for the hosts that want some, and brings them to their gates."""
+"""Fetches due links from the store for hosts that have few left, and brings them to their gates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Feeder:
         self._engine = engine
         self._deliver = deliver
         self._give_up = give_up
-        self._hungry: dict[str, HostQueue] = {}
+        self._low: dict[str, HostQueue] = {}
         self._feeding: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._refresh_again = False
@@ -51,11 +51,11 @@ class Feeder:
         return self._under_way
 
     def check_began(self) -> None:
-        """A check has begun here, or has come here."""
+        """A check has begun here, or was transferred to this worker."""
         self._under_way += 1
 
     def check_ended(self) -> None:
-        """A check has its record, or goes on elsewhere, or is let go of."""
+        """A check has its record, goes on at another worker, or is given up."""
         self._under_way -= 1
 
     @property
@@ -71,11 +71,11 @@ class Feeder:
     def wants_refill(self, queue: HostQueue) -> None:
         """A host has few links left: fetch more soon."""
         if not queue.drained and self._ownership.feeds_host(queue.host):
-            self._hungry[queue.host] = queue
+            self._low[queue.host] = queue
             self.feed()
 
     def feed(self) -> None:
-        """Fetch links for the hosts that want some, unless that is under way."""
+        """Fetch links for hosts that have few left, unless a fetch is under way."""
         if self._feeding is None and self._next():
             self._feeding = start_task("fetching links", self._feed(), on_fault=self._end)
 
@@ -83,13 +83,14 @@ class Feeder:
         """Hosts to fetch links for. While more checks wait for their next hop than memory is set aside for, only hosts
         with few of these checks: all links of a resolver that lead to one slow host fill that memory, and the other
         hosts must not wait for them."""
-        hungry: Iterable[HostQueue] = self._hungry.values()
+        hosts: Iterable[HostQueue] = self._low.values()
         if self._under_way >= self._session.config.max_waiting:
-            hungry = (queue for queue in hungry if queue.under_way < self._queue.share)
-        return list(islice(hungry, HOSTS_A_CALL))
+            hosts = (queue for queue in hosts if queue.under_way < self._queue.share)
+        return list(islice(hosts, HOSTS_A_CALL))
 
     def refresh_backlog(self) -> None:
-        """New links may be due: read the backlog. A reading under way may have missed them: then once more after it."""
+        """New links may be due: read the backlog; again after a reading that is under way, which may have missed
+        them."""
         if self._refreshing is not None:
             self._refresh_again = True
         else:
@@ -116,7 +117,7 @@ class Feeder:
 
     def clear(self) -> None:
         """Forget everything; the next reading of the backlog begins anew."""
-        self._hungry.clear()
+        self._low.clear()
         self._under_way = 0
         self.refreshed_at = float("-inf")
 
@@ -145,11 +146,11 @@ class Feeder:
     async def _feed(self) -> None:
         session, store, queue = self._session, self._session.store, self._queue
         try:
-            while not queue.spent and (hungry := self._next()):
-                for each in hungry:
-                    del self._hungry[each.host]
-                epoch, readings = self._session.lease_epoch, {each.host: each.read_generation for each in hungry}
-                for each, links, drained in await retry_while_store_lost(session, queue.fetch, store, hungry):
+            while not queue.spent and (hosts := self._next()):
+                for each in hosts:
+                    del self._low[each.host]
+                epoch, readings = self._session.lease_epoch, {each.host: each.read_generation for each in hosts}
+                for each, links, drained in await retry_while_store_lost(session, queue.fetch, store, hosts):
                     if epoch != self._session.lease_epoch:
                         break
                     if each.read_generation != readings[each.host]:  # given back meanwhile, to be read from the start

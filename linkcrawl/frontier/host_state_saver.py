@@ -1,4 +1,4 @@
-"""Has the store remember what has changed of hosts: every few seconds, and at once where a server has asked for it."""
+"""Stores changed host memory every few seconds; at once, where a server has asked for silence or banned us."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ URGENT = 0.2
 
 
 class HostStateSaver:
-    """Stores what is this crawl's to store of the session's HostStateCache, and the robots.txt files it has fetched."""
+    """Stores the session's HostStateCache, as far as this crawl owns the hosts, and the robots.txt files it has
+    fetched."""
 
     def __init__(self, session: Session, ownership: Ownership):
         self._session = session
@@ -52,7 +53,7 @@ class HostStateSaver:
             logger.exception("%d robots.txt files can't be stored: the next crawl fetches them again", len(files))
 
     def save_soon(self) -> None:
-        """A server has asked for silence, or turned us away: from now on that must outlive a crash."""
+        """Store soon: a server has asked for silence, or turned us away, and that must outlive a crash."""
         if self._urgent is None or self._urgent.done():
             self._urgent = start_task("saving host state", self._save_soon())
 

@@ -34,11 +34,12 @@ class InFlight:
         self._gates[request] = gate
 
     def pop(self, request: Request) -> tuple[Gate[Task] | None, Gate[Task] | None]:
-        """The request has ended: its gate, and the one that its host has come to meanwhile. None for no such."""
+        """The request has ended. Returns its gate, and the gate that its host has moved to meanwhile; None for an
+        unknown request."""
         return self._gates.pop(request, None), self._moved.pop(request, None)
 
     def follow(self, gate_of: Callable[[str], Gate[Task]]) -> None:
-        """Hosts have come to other gates (`gate_of` a host key): those stay closed while a request to the host is in
+        """Hosts have moved to other gates (`gate_of` a host key): these stay closed while a request to the host is in
         flight."""
         for request, gate in self._gates.items():
             held, now = self._moved.pop(request, None), gate_of(host_of(request))

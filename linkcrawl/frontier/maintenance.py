@@ -33,7 +33,7 @@ REMEMBER = 2
 PRUNE = DAY
 #: A time by which every link is due.
 EVER = 1e12
-#: Hosts whose recheck cycles are worked out, and logged one by one.
+#: Hosts whose recheck cycles are computed, and logged one by one.
 LARGEST, LOGGED = 1000, 5
 #: Seconds between two readings of the backlog in a continuous crawl, and so many times what a reading takes.
 REFRESH, REFRESH_COST = 2.0, 50.0
@@ -82,7 +82,7 @@ class MaintenanceLoop:
         links, latest = await session.worker.call(session.store.recall_future, now + FUTURE, now)
         if links:
             logger.warning(
-                "%d links were last checked at a time to come (up to %s ahead): a clock was wrong, or this machine's "
+                "%d links were last checked in the future (up to %s ahead): a clock was wrong, or this machine's "
                 "is. They count as checked now",
                 links,
                 span(latest - now),
@@ -95,15 +95,15 @@ class MaintenanceLoop:
         ahead = self._session.hosts.take_ahead()
         if ahead and max(ahead.values()) > FUTURE:
             logger.warning(
-                "What is remembered of %d hosts is of a time to come (up to %s ahead): a clock was wrong, or this "
+                "The memory of %d hosts is from the future (up to %s ahead): a clock was wrong, or this "
                 "machine's is. It counts as of now; orders stand as they are",
                 len(ahead),
                 span(max(ahead.values())),
             )
 
     async def warn_unmeetable_rechecks(self) -> None:
-        """Log the hosts that have more links than the recheck plan leaves time for. Only hosts with the most links are
-        looked at, for few links are soon checked. Raises StoreLost."""
+        """Log the hosts that have too many links to be checked within the recheck intervals. Only hosts with the most
+        links are looked at, for few links are soon checked. Raises StoreLost."""
         session = self._session
         backlog = await session.worker.call(session.store.backlog, EVER)
         largest = sorted((line for line in backlog if line.host), key=lambda line: -line.due)[:LARGEST]
@@ -206,9 +206,9 @@ class MaintenanceLoop:
             return
         read = self._session.policy_file.poll(self._session.clock.wall())
         if isinstance(read, PolicyError):
-            logger.error("The policies of before stay in force: %s", read)
+            logger.error("The old policies stay in force: %s", read)
         elif read is not None:
-            logger.info("Policies read anew: %d rules", len(read.rules))
+            logger.info("Policies read again: %d rules", len(read.rules))
             self._session.policies = read
             self._router.regroup()
             self._feeder.reconsider()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Frontier:
-    """The parts. An Ownership of a cluster works on them as the scheduler does."""
+    """The parts. A cluster's Ownership uses them as the scheduler does."""
 
     session: Session
     checks: Checks
@@ -72,7 +72,7 @@ class Frontier:
 
 
 class Membership(Ownership, Protocol):
-    """An Ownership with its life. `open` comes before anything else is asked, but for `metrics`."""
+    """An Ownership that is opened and closed. Only `metrics` may be called before `open`."""
 
     async def open(self, frontier: Frontier) -> None:
         """The crawl opens; these parts are at work from now on."""

@@ -1,8 +1,9 @@
-"""The seams of the frontier: what its parts and its neighbours hand to each other, and what they ask of each other.
+"""The seams of the frontier: the values that its parts and neighbours pass, and the protocols by which they call each
+other.
 
-A request carries a `RequestContext`. The spider is the frontier's `Checks`; whether gates are this process' to use,
-alone or as a worker of a cluster, its `Ownership` says; Scrapy's engine is behind `Engine`. What the keeper of gates
-has to know of a crawl is `frontier.gates.context.CrawlContext`."""
+A request carries a `RequestContext`. The spider is the frontier's `Checks`; its `Ownership` says which gates this
+process may use, alone or as a worker of a cluster; Scrapy's engine is behind `Engine`. What the keeper of gates has to
+know of a crawl is `frontier.gates.context.CrawlContext`."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def context_of(request: Request) -> RequestContext:
 
 
 def anew(request: Request) -> Request:
-    """The same request as it was before it was handed out, to be handed out once more: nothing of it has left."""
+    """The same request as it was before it was handed out, to be handed out once more: it was never sent."""
     before = context_of(request)
     context = RequestContext(
         target=before.target,
@@ -147,25 +148,25 @@ class Engine(Protocol):
 
 
 class Ownership(Protocol):
-    """Which gates are this process' to use, as far as the frontier asks. A crawl alone owns all of them; a worker of a
-    cluster those that it leases. `gate` is a gate's name.
+    """Which gates this process may use. A single crawl owns all of them, a worker of a cluster those that it leases.
+    `gate` is a gate's name.
     """
 
     @property
     def may_end(self) -> bool:
-        """True where nobody who shares the store has work left that this crawl should wait for."""
+        """True where no other worker has work that this crawl should wait for."""
 
     def may_send(self) -> bool:
         """True while requests may be handed out, and sent, at all."""
 
     def owns(self, link_id: int | str) -> bool:
-        """True where a check of the link is under way here, and its record is this crawl's to store."""
+        """True where a check of the link is under way here, so that this crawl stores its record."""
 
     def feeds_host(self, host: str) -> bool:
         """True where due links of the host are to be fetched here."""
 
     def keeps_state_of(self, name: str) -> bool:
-        """True where what is remembered of this host or gate is this crawl's to store."""
+        """True where this crawl stores the memory of this host or gate."""
 
     async def place_host(self, host: str) -> bool:
         """Have all workers agree on a host's gate; False where there are none, and the router decides by itself."""
@@ -178,11 +179,11 @@ class Ownership(Protocol):
         back, and what waits with them."""
 
     def acquire_permits(self, gate: Gate[Task], task: Task, lane: Lane) -> bool:
-        """True where a task has all permits for its shared limits. Else it is taken over, and offered to its gate again
-        when they have come."""
+        """True where a task has all permits for its shared limits. Else the Ownership keeps the task, and offers it to
+        its gate again with the permits."""
 
     def return_permits(self, task: Task) -> None:
-        """The task isn't sent for now: others may use its permits. No-op without any."""
+        """Return the permits of a task that isn't sent for now. No-op without any."""
 
     def begin(self, link: DueLink) -> Denial | None:
         """A link's check begins here; the denial where it may not."""

@@ -1,4 +1,4 @@
-"""Hops of checks under way to hosts that are closed: they wait aside, where their gate goes on with its other hosts."""
+"""Hops to hosts that are closed: they wait here, outside their gate, which goes on with its other hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT = 2.0
 
 
 class PostponedHops:
-    """Decides again and again which of them still wait, and which checks end because of it."""
+    """Reviews them regularly: which hops still wait, and which checks end."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class PostponedHops:
         self._aside: list[Request] = []
 
     def add(self, request: Request) -> None:
-        """A hop had its turn, and it is not its host's time: it waits aside."""
+        """Keep a hop that had its turn while its host is closed."""
         self._aside.append(request)
 
     def take_all(self) -> list[Request]:
-        """Everything that waits aside; it is the caller's now."""
+        """Remove all postponed hops, and return them."""
         aside, self._aside = self._aside, []
         return aside
 

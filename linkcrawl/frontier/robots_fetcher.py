@@ -1,8 +1,8 @@
-"""Asks robots.txt about requests, and fetches robots.txt through the gates like any other request.
+"""Holds requests against robots.txt, and fetches robots.txt through the gates like any other request.
 
 A request whose authority's robots.txt is not known gives its turn to the request for that file, and waits here. So the
 file is fetched once however many links wait, and is counted and spaced by the gate of the server that it goes to; its
-redirects go through theirs. Of a host that was met before, the store may have the file: it is asked first.
+redirects go through theirs. If the store has the file from an earlier crawl, that is used first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAUSES = (30.0, 60.0)
 
 
 class RobotsWaiters(Protocol):
-    """Who has requests wait, for their gate or for a robots.txt: the router. `authority`: `scheme://host[:port]`."""
+    """Where requests wait, for their gate or for a robots.txt: the router. `authority`: `scheme://host[:port]`."""
 
     def enqueue(self, request: Request) -> bool:
         """A request for a robots.txt has to wait for its own gate."""
@@ -90,7 +90,7 @@ class RobotsFetcher:
         self._failed_lately.clear()
 
     def let_go(self, authority: str) -> list[Request]:
-        """The requests that wait for a robots.txt; they are the caller's now."""
+        """Remove the requests that wait for a robots.txt, and return them."""
         return self._waiting.pop(authority, [])
 
     def check(self, request: Request, now: float) -> Request | Denial | None:
@@ -221,7 +221,7 @@ class RobotsFetcher:
             return False
         self._failed_lately[authority] = failed + 1
         pause = min(PAUSES[failed], session.config.patience / 2)  # the crawl must not end for it
-        logger.info("robots.txt of %s: %s; it is asked for again in %.0f s", authority, fetched.note, pause)
+        logger.info("robots.txt of %s: %s; it is requested again in %.0f s", authority, fetched.note, pause)
         self._waiters.postpone(authority, session.now() + pause, self._waiting.pop(authority, []))
         return True
 

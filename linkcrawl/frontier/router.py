@@ -1,4 +1,4 @@
-"""Every task to the gate of the host that it goes to: the names of hosts resolved first, where servers are shared."""
+"""Routes every task to the gate of its host, whose name is resolved first where servers are shared."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ class HostRouter:
     # What robots.txt has decided (robots_fetcher.RobotsWaiters).
 
     def resume(self, authority: str, waiting: Iterable[Request]) -> None:
-        """robots.txt of an authority is known: its host's gate keeps it, and what waited for it has its turn again."""
+        """robots.txt of an authority is known: its host's gate keeps its delay, and requests that waited for it have
+        their turn again."""
         host = urls.read(authority)
         if isinstance(host, urls.Target):
             gate = self.gate(host.host)

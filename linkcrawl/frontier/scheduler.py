@@ -46,7 +46,7 @@ ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 #: Records without a request (refused by robots.txt, policy or their URL) that are made before the loop gets its turn.
 BURST = 100
-#: Seconds between two looks whether our own network, or the store, is back.
+#: Seconds between two tests whether our own network, or the store, is back.
 STILL_DOWN = 1.0
 
 
@@ -110,8 +110,8 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._close(reason))
 
     def has_pending_requests(self) -> bool:
-        """True while waiting makes sense: something is being fetched, may go within the crawl's patience, or is still
-        to be done by other workers."""
+        """True while a request is in flight or may go within LINKCRAWL_PATIENCE, links are being fetched, or other
+        workers have work."""
         frontier = self._frontier
         if self._session.arguments.continuous or self._feeder.is_busy or frontier.has_work():
             return True
@@ -257,7 +257,7 @@ class Scheduler(BaseScheduler):
             self._bench.release(gate, opens)
             return
         if isinstance(task, DueLink):
-            self._queue.took(task)
+            self._queue.had_turn(task)
             self._queue.defer_host(task, opens)
         else:
             self._frontier.postponed.add(task)
@@ -353,7 +353,7 @@ class Scheduler(BaseScheduler):
         except Exception as fault:
             if context_of(request).link is None:
                 raise
-            logger.exception("Policy and robots.txt can't be asked about %s", request)
+            logger.exception("A fault of ours kept policies and robots.txt from being applied to %s", request)
             return Denial(reason=Failure.PROTOCOL, error=f"internal error: {type(fault).__name__}")
 
     def _policy_denial(self, request: Request) -> Denial | None:
@@ -367,9 +367,9 @@ class Scheduler(BaseScheduler):
 
     def _note_taken(self, gate: Gate[Task], link: DueLink) -> None:
         gate.backlog = self._queue.hosts[link.host].due
-        hungry = self._queue.took(link)
-        if hungry is not None:
-            self._feeder.wants_refill(hungry)
+        low = self._queue.had_turn(link)
+        if low is not None:
+            self._feeder.wants_refill(low)
 
     def _arm(self, now: float, least: float = 0.0) -> None:
         """Have the engine ask again when the next gate opens, in `least` seconds at the earliest."""

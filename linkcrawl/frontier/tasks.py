@@ -1,4 +1,5 @@
-"""Background tasks whose end is heard: asyncio keeps a task's exception to itself until the task is collected."""
+"""Background tasks whose faults are logged: asyncio reports a task's exception only when the task is
+garbage-collected."""
 
 from __future__ import annotations
 

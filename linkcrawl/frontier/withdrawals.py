@@ -71,7 +71,7 @@ class Withdrawals:
         )
         del self._pending[key]
         self._keeper.forget_refusals(*key, links)
-        logger.warning("%d records of %s taken back", count, name)
+        logger.warning("%d records of %s are withdrawn", count, name)
 
 
 def _name(key: tuple[str, str]) -> str:

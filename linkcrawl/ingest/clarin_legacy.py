@@ -61,8 +61,8 @@ _CATEGORIES = {
 
 @frozen(kw_only=True)
 class MigrationCounts:
-    """What became of the documents of one old collection: documents = seeds + records + undated + rejected. `undated`:
-    results without a time; only their links are migrated."""
+    """How many documents of one old collection became what: documents = seeds + records + undated + rejected.
+    `undated`: results without a time; only their links are migrated."""
 
     name: str
     documents: int

@@ -43,7 +43,7 @@ class SeedBatch:
 
 @frozen(kw_only=True)
 class IngestCounts:
-    """Rows by what became of them, so far: read = new + known + rejected."""
+    """Rows so far, by result: read = new + known + rejected."""
 
     read: int = 0
     new: int = 0

@@ -14,7 +14,7 @@ TICK, GRACE = 0.5, 0.5
 
 
 class StandstillMonitor:
-    """Adds up how long the event loop stood still while time limits ran. It ticks only while some do."""
+    """Measures how long the event loop stood still while time limits ran. It ticks only while any run."""
 
     def __init__(self) -> None:
         self._seconds = 0.0

@@ -1,8 +1,7 @@
-"""File descriptors: how many this process may open, and what of a crawl they are shared out to.
+"""File descriptors: how many this process may open, and how a crawl shares them out.
 
-A connection, a DNS lookup and a log each need some. A process without any can't reach anybody, and that says nothing
-of anybody.
-"""
+A connection, a DNS lookup and a log each need some. A process without any can't reach any host, and that says nothing
+about the hosts."""
 
 from __future__ import annotations
 

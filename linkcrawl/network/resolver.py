@@ -111,8 +111,8 @@ class Resolver:
 
     At most `limit` names are kept, the oldest go first. At most `lookups` names are asked for at once, the others wait
     for their turn, which is on nobody's account. A name that gives trouble, or no answer within `timeout` seconds, is
-    asked for again after each of `pauses` before that is said; a lookup that takes longer goes on, and whoever asks
-    for the same name meanwhile joins it. `clock` gives steady seconds.
+    asked for again after each of `pauses` (seconds) before it counts as trouble; a lookup that takes longer goes on,
+    and whoever asks for the same name meanwhile joins it. `clock` gives steady seconds.
 
     A resolver may lie: a captive portal answers every name with its own address, some providers each name that
     doesn't exist. Where names of two domains have the same addresses, a name that can't exist is asked for

@@ -1,4 +1,4 @@
-"""What the download handler is told of a request, and what it leaves: one value under one key of `Request.meta`."""
+"""What the download handler gets with a request, and what it fills in: one value under one key of `Request.meta`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""PURE. Host memory of a time to come, which a crawl with a clock that was ahead has left: it counts as of now.
+"""PURE. Host memory with times in the future, which a crawl whose clock was ahead has stored: they count as the
+present.
 
 Else a host would be left alone until that time, a day or twenty years, and look as if nothing were due there. Orders of
 people are not touched: theirs may well be for a time to come. robots.txt files are healed where they are read

@@ -1,4 +1,4 @@
-"""What is remembered of hosts, gates and shared limits while a crawl runs, and handed to the store now and then."""
+"""What is remembered of hosts, gates and shared limits while a crawl runs; the store gets it every few seconds."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class HostStateCache:
                 self._changed.add(memory.host)
 
     def take_ahead(self) -> dict[str, float]:
-        """Of the hosts loaded since the last call those whose memory was of a time to come, and by how many seconds."""
+        """The hosts loaded since the last call whose memory was from the future, and by how many seconds."""
         ahead, self._ahead = self._ahead, {}
         return ahead
 

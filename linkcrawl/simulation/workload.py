@@ -84,7 +84,7 @@ def _with(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 
 
 def of_catalogue(path: Path, links: int, hosts: int) -> tuple[Workload, dict[str, float]]:
-    """An imagined catalogue with so many links and hosts, in the shape of a profile
+    """A made-up catalogue with so many links and hosts, in the shape of a profile
     (benchmarks/catalogue_profile.json): some links are at a resolver and redirect to the other hosts, which follow
     Zipf's law. Also returns the answer time of each host in seconds. Raises ConfigError."""
     profile = _profile(path)

@@ -1,4 +1,4 @@
-"""The spider: starts checks, gives every outcome to the check procedure, and does what it says next."""
+"""The spider: starts checks, gives every outcome to the check procedure, and sends what that asks for next."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ResourceProxies(scrapy.Spider):
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        """Take the seeds up into the store. Yields nothing: what is due comes out of the frontier."""
+        """Ingest the seeds into the store. Yields nothing: the frontier hands out due links."""
         try:
             await self._live_ingest().run()
         except (ConfigError, SourceLost) as fault:

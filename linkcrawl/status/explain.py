@@ -1,4 +1,4 @@
-"""What would become of a URL and why, by everything that is known without a request."""
+"""What a crawl would do with a URL and why, by everything that is known without a request."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TargetAssessment:
 
 @frozen(kw_only=True)
 class Explanation:
-    """Everything that bears on one URL. `url`: tidied. `target`: its assessment, or the refusal of a URL that can't be
+    """All facts about one URL. `url`: tidied. `target`: its assessment, or the refusal of a URL that can't be
     requested. `link`: as the store has it, None where it doesn't; `is_due`: it is due now. `record`: of its last check,
     None where it was never checked."""
 

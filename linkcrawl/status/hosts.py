@@ -116,7 +116,7 @@ class QuotaStatus:
 class HostDetails:
     """All that is known of one host. Times are Unix seconds, durations seconds.
 
-    `policies`: the rules that match. `considered`: every number that the delay in force is the largest of.
+    `policies`: the rules that match. `considered`: every number of which the largest is the delay in force.
     `answers_slower`: the gate's answers take longer than they used to. `last_cost`: delays that the last request
     counted for. `requests_today`: of the gate on this day (UTC). `answer_time`: smoothed. `turned_away_since`: the ban
     circuit is open. `failing_since`: no request was answered. `robots`: the robots.txt files that were read, by

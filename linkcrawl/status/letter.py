@@ -30,7 +30,7 @@ _NO_CONTACT = "(LINKCRAWL_CONTACT is not set: a URL or an e-mail address)"
 @frozen(kw_only=True)
 class Letter:
     """What is known of a host that turns us away. `delay`: seconds in force between the end of its answer and our next
-    request, and `origin`, whose word that is. `pace`: out of the audit, None where it has nothing. `user_agent`: as it
+    request; `origin`: what requires them. `pace`: out of the audit, None where it has nothing. `user_agent`: as it
     is sent, `product` and `contact` within it; the contact may be empty."""
 
     host: str

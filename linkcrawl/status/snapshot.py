@@ -1,4 +1,4 @@
-"""The state that a command reads without being a crawl: store, policy file and settings at a moment."""
+"""The state that a command reads without running a crawl: store, policy file and settings at one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The versions of the layout that SQLite and MongoDB stores have in common, and what each version brought.
+"""The versions of the layout that SQLite and MongoDB stores have in common, and what each version added.
 
 A store keeps its version. A program brings an older store up to date when it opens it, one version after the other, and
 refuses a newer one. A version brings fields of the record (`since` of the field, items.py), other words for reasons
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from linkcrawl.items import FIELDS_OF_RECORD, RecordField
 
-#: Version -> reasons that it renamed: the word of before and the word of now.
+#: Version -> reasons that it renamed: the old word and the new one.
 RENAMED_REASONS: Mapping[int, Mapping[str, str]] = {2: {"parked": "poison_link"}}
 
 #: Version -> tables or collections that it brought. `robots`: robots.txt files, which stood in host memory before.

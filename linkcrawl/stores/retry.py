@@ -1,4 +1,4 @@
-"""Waiting for a store that was lost: nothing is sent meanwhile, and an operator reads one line a minute."""
+"""Waits for a store that was lost: nothing is sent meanwhile, and the log gets one line a minute."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class StoreSession(Protocol):
 
 
 class Outage:
-    """One outage of a store, as one of those sees it who wait for its end. Times are seconds of any one clock."""
+    """One outage of a store, as one waiting call sees it. Times are seconds of any one clock."""
 
     def __init__(self, began: float, patience: float, *, told_elsewhere: bool = False):
-        """`told_elsewhere`: another who waits has just told of this outage, and goes on telling."""
+        """`told_elsewhere`: another waiting call has just logged this outage, and goes on logging it."""
         self._began = began
         self._patience = patience
         self._told = began if told_elsewhere else None
 
     def line_is_due(self, now: float) -> bool:
-        """Whether it is time to tell of it: at first, and every REPEAT seconds after a line."""
+        """True if a line about it is due: at first, and REPEAT seconds after the last line."""
         if self._told is not None and now - self._told < REPEAT:
             return False
         self._told = now

@@ -68,7 +68,7 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
 
             host = healthy(2).partition(":")[0]
             policies.write_text(f'[[policy]]\nname = "p"\nhosts = ["{host}", "{host}:*"]\npaused = true\n')
-            until(lambda: "Policies read anew" in running.stderr, "the policy file is read again", limit=10)
+            until(lambda: "Policies read again" in running.stderr, "the policy file is read again", limit=10)
             _seed(crawler, [*third, *fourth], "third.jsonl")
             until(lambda: _asked(site, fourth), "hosts that are not paused are asked", limit=20)
             assert not _asked(site, third[:1])

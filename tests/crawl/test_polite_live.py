@@ -126,7 +126,7 @@ def test_what_a_policy_paused_goes_when_it_is_edited(scene: Scene) -> None:
 
 def test_a_broken_policy_file_changes_nothing_and_is_told(scene: Scene) -> None:
     assert len(scene.between("edited", scene.undone_at + ACTS, scene.ended_at)) <= LOOKED / 2.0 + 1
-    assert "The policies of before stay in force: policies.toml: not TOML" in scene.crawl.stderr
+    assert "The old policies stay in force: policies.toml: not TOML" in scene.crawl.stderr
 
 
 def test_a_block_acts_and_an_unblock_too(scene: Scene) -> None:

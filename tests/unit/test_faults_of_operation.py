@@ -67,7 +67,7 @@ def test_a_log_on_a_full_disk_ends_in_one_line(capsys: pytest.CaptureFixture[str
     handler.handle(logging.makeLogRecord({"msg": "late"}))
     handler.close()
     told = capsys.readouterr()
-    assert told.err == "linkcrawl: LOG_FILE: '/dev/full' can't be written, and lacks lines: No space left on device\n"
+    assert told.err == "linkcrawl: LOG_FILE: '/dev/full' can't be written, lines are missing: No space left on device\n"
     assert told.out == ""
 
 

@@ -129,7 +129,7 @@ def test_links_that_are_given_back_while_they_are_fetched_come_again(opened: Cal
         table.ownership.others = set()
         await table.eat()
         for link in table.brought[:90]:  # what was had before must not keep the rest in the store
-            table.queue.took(link)
+            table.queue.had_turn(link)
         await table.eat()
 
     in_loop(steps)
@@ -248,7 +248,7 @@ def test_while_too_many_checks_wait_only_hosts_with_few_of_them_are_fed(opened: 
         await table.settled()
         resolver = table.queue.hosts["a.example"]
         for link in [link for link in table.brought if link.host == "a.example"]:
-            table.queue.took(link)
+            table.queue.had_turn(link)
         assert resolver.under_way == share == table.queue.share
         for _ in range(share):
             table.feeder.check_began()
@@ -318,7 +318,7 @@ def test_a_link_whose_record_cant_be_kept_waits_for_its_usual_time(
         await table.feeder.refresh_now()
         await table.eat()
         for link in table.brought:
-            table.queue.took(link)
+            table.queue.had_turn(link)
         return [link.url for link in table.brought]
 
     async def steps() -> None:

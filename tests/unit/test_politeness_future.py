@@ -118,5 +118,5 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
-    assert len([line for line in caplog.messages if "1 hosts is of a time to come (up to 24 h ahead)" in line]) == told
+    assert len([line for line in caplog.messages if "1 hosts is from the future (up to 24 h ahead)" in line]) == told
     crawl.worker.close()

@@ -321,7 +321,7 @@ def test_a_last_good_copy_that_is_applied_is_told(office: Office, caplog: pytest
         office.clock.at += hours * 3600
         for _ in range(len(PAUSES) + 1 if hours == 2 else 1):
             office.answer(office.fetch(), answer(500))
-    told = [text for record in caplog.records if "asked for again" not in (text := record.getMessage())]
+    told = [text for record in caplog.records if "requested again" not in (text := record.getMessage())]
     assert [text.partition(" (")[0] for text in told] == [
         "robots.txt of http://a.example: robots.txt unreachable for 13 hours, last good copy applied"
     ]

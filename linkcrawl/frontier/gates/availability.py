@@ -1,4 +1,5 @@
-"""When a host may be asked, its pace aside: pauses, quiet hours, orders of people, Visit-time of robots.txt. PURE."""
+"""When a host may get requests, apart from its pace: pauses, quiet hours, people's orders, Visit-time of robots.txt.
+PURE."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ ALWAYS = Wait(at=-math.inf, why="ready")
 
 
 class AvailabilityContext(Protocol):
-    """What of a crawl it depends on."""
+    """What HostAvailability needs to know of a crawl."""
 
     @property
     def policies(self) -> Policies: ...
@@ -34,7 +35,7 @@ class Hours(Protocol):
 
 
 class HostAvailability:
-    """A gate opens with the first of its hosts; then only those hosts' requests go whose own time it is."""
+    """A gate opens with the first of its hosts that opens; then only requests to open hosts go."""
 
     def __init__(self, context: AvailabilityContext):
         self._context = context
@@ -44,11 +45,11 @@ class HostAvailability:
         self.put_off: dict[str, float] = {}
 
     def of_host(self, host: str, now: float) -> Wait:
-        """When the host may be asked, and why not before."""
+        """When the host may get a request, and why not before."""
         return max(self._waits(host, now), key=_at, default=ALWAYS)
 
     def of_gate(self, hosts: Iterable[str], now: float) -> Wait:
-        """When the first of these hosts may be asked."""
+        """When the first of these hosts may get a request."""
         first = ALWAYS
         for number, host in enumerate(hosts):
             wait = self.of_host(host, now)

@@ -1,4 +1,4 @@
-"""PURE. The state of a crawl's gates, and how long their work takes at least.
+"""PURE. The state of a crawl's gates, and the least time that their work takes.
 
 A crawl lasts as long as its slowest gate, and as long as all its requests take with CONCURRENT_REQUESTS in flight.
 """

@@ -87,7 +87,7 @@ class RobotsEntry:
     tries: int = 0
 
     def is_fresh(self, now: float) -> bool:
-        """True while no fetch is needed. An entry of a time to come (the clock was set back) is not fresh."""
+        """True while no fetch is needed. An entry from the future (the clock was set back) is not fresh."""
         return now < self.expires_at and now > self.asked_at - MIN_TTL
 
     def in_force(self, now: float) -> Robots | None:

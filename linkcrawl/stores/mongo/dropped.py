@@ -1,4 +1,5 @@
-"""Collections that somebody drops: noticed while the store is in use, and what can be mended when it is opened again.
+"""Collections that somebody drops: noticed while the store is in use, and restored as far as possible when it is opened
+again.
 
 A dropped collection comes back with the next write, but without validator and indexes; a dropped `meta` also forgets
 the layout, and the number of the next record, below which readers look.
