@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from linkcrawl.units import DAY
 from tests.contract.test_servers import server
+from tests.crawl.cluster_kit import running_redis
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
 SHORT, LEASE = 1.5, 30.0
@@ -414,6 +416,33 @@ def test_what_redis_has_lost_makes_all_that_it_holds_void(url: str, damage: Dama
         assert one.generation == other.generation
 
     run(url, act)
+
+
+def test_a_redis_that_is_full_changes_nothing_by_halves(tmp_path: Path) -> None:
+    """A script that it breaks off in the middle would look like keys that were lost."""
+
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await one.take([("a", 0.0, 1)], time.time())
+        with full.client as client:
+            client.config_set("maxmemory", 1)
+            try:
+                calls: list[Callable[[], Awaitable[object]]] = [
+                    lambda: one.give([LeaseRelease(gate="a", wait=1.0, done=True)]),
+                    lambda: one.heartbeat(busy=True, load=1, policies="p"),
+                    lambda: other.take([("b", 0.0, 1)], time.time()),
+                    other.leave,
+                    lambda: join(Coordinator(one._client, LEASE)),
+                ]
+                for call in calls:
+                    with pytest.raises(sync_redis.RedisError, match="OOM"):
+                        await call()
+            finally:
+                client.config_set("maxmemory", 0)
+        assert await standings(one, "a") == ["mine"]
+        assert (await one.heartbeat(busy=True, load=1, policies="p", held=["a"])).others == 1
+
+    with running_redis(tmp_path) as full:
+        run(full.url, act)
 
 
 def test_a_worker_that_is_first_at_an_empty_redis_waits_for_leases_that_it_knows_nothing_of(url: str) -> None:

@@ -26,7 +26,8 @@ local function sizes()
   return redis.call('ZCARD', key('workers')) .. ' ' .. redis.call('HLEN', key('gates')) .. ' '
     .. redis.call('HLEN', key('places')) .. ' ' .. redis.call('HLEN', key('representatives'))
 end
--- Stands at the end of every script that changes one of these keys.
+-- Stands at the end of every script that changes one of these keys; and before every script's work, for a Redis that is
+-- full refuses here, and nothing has changed.
 local function note_sizes()
   redis.call('HSET', key('state'), 'sizes', sizes())
 end

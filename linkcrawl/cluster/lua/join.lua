@@ -6,6 +6,7 @@ generation = redis.call('GET', prefix .. 'generation') or ''
 if (tonumber(generation) or 0) < given.known or generation == given.void or fault_of_generation() then
   begin_generation(given.known, given.lease)
 end
+note_sizes()
 redis.call('ZREMRANGEBYSCORE', key('workers'), '-inf', now - DAY)
 local told = {'about', 'policies', 'pace', 'protocol', 'busy', 'load'}
 for _, name in ipairs(told) do
