@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from linkcrawl.check.fields import mime_matches
+from linkcrawl.check.outcome import Failure
 from linkcrawl.check.procedure import Done, Finding
 from linkcrawl.check.recheck import Intervals, Planned, plan
-from linkcrawl.check.silence import Silence
-from linkcrawl.check.verdict import VERDICT_VERSION
+from linkcrawl.check.silence import Silence, is_recent
+from linkcrawl.check.verdict import VERDICT_VERSION, judge, reason_of_failure
 from linkcrawl.items import DueLink, Finished, Hop, Record
+
+_REFUSED = reason_of_failure(Failure.REFUSED)
 
 
 def conclude(
@@ -19,13 +24,17 @@ def conclude(
     host_silence: Silence | None,
     *,
     retry_at: float | None = None,
+    host_worked: bool = False,
 ) -> Finished:
     """The record of a check, and its link's next state.
 
     `now`: Unix seconds, used where no request was sent; else the time of the deciding answer counts. `crawler`:
-    Config.crawler. `host_silence`, `retry_at`: see recheck.plan.
+    Config.crawler. `host_silence`, `retry_at`: see recheck.plan. `host_worked`: that host has ever given a good answer;
+    that it refuses connections says nothing of the link then, until it has for a day.
     """
     finding = done.finding
+    if host_worked and finding.verdict.reason == _REFUSED and is_recent(host_silence, now):
+        finding = evolve(finding, verdict=judge("stopped_answering"))
     # in milliseconds, as records show it: queries by time must agree with that
     at = round(now if finding.at is None else finding.at, 3)
     early = at < link.next_check_at

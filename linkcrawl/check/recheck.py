@@ -21,7 +21,7 @@ from linkcrawl.units import DAY, HOUR
 #: Reasons without an answer that make a link Broken only after thirty days of its host's silence.
 UNANSWERED = frozenset(
     reason
-    for reason in ("robots_unreachable", *map(reason_of_failure, set(Failure) - UNJUDGED))
+    for reason in ("robots_unreachable", "stopped_answering", *map(reason_of_failure, set(Failure) - UNJUDGED))
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 

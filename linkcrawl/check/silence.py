@@ -29,6 +29,12 @@ class Silence:
         return now - self.since >= seconds and self.days >= days
 
 
+def is_recent(silence: Silence | None, now: float) -> bool:
+    """True where a host that used to answer is silent since less than a day: what it refuses may be us, or the moment.
+    None: its silence begins now."""
+    return silence is None or now - silence.since < DAY
+
+
 def count_days(looks: Iterable[float]) -> int:
     """On how many days (UTC) these looks (Unix seconds) were."""
     return len({at // DAY for at in looks})

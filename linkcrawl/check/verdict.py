@@ -19,7 +19,7 @@ from linkcrawl.check.statuses import REDIRECTS, TOO_OFTEN
 from linkcrawl.items import Category
 
 #: Version of the table, which every record has; 1 also stands for records from before there was this number.
-VERDICT_VERSION = 4
+VERDICT_VERSION = 5
 
 _OK = Category.OK
 _BROKEN = Category.BROKEN
@@ -50,6 +50,8 @@ REASONS: Mapping[str, tuple[Category, str]] = {
     "dns_not_found": (_BROKEN, "The host name does not exist, or has no address."),
     "dns_trouble": (_OPEN, "The host name could not be looked up; this says nothing of the name."),
     "connection_refused": (_BROKEN, "Nothing listens at the host's port."),
+    "stopped_answering": (_OPEN, "The host answered until less than a day ago, and refuses connections now: it may be "
+                                 "down, or have shut us out."),
     "host_unreachable": (_OPEN, "There was no way through the network to the host."),
     "connection_reset": (_OPEN, "The connection was broken off before the answer, twice."),
     "empty_reply": (_OPEN, "The connection was closed without an answer, twice."),

@@ -39,6 +39,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
     "linkcrawl/records": ("checks", "Checks whose record is stored."),
     "linkcrawl/requests": ("requests", "Requests that left, robots.txt and every hop included."),
     "linkcrawl/silenced": ("silences", "Times that a server asked for a pause (Retry-After, RateLimit)."),
+    "linkcrawl/shut_out": ("shut_outs", "Times that a host which used to work refused connections and was left alone."),
     "linkcrawl/banned": ("bans", "Times that a host turned us away and was blocked."),
     "robotstxt/request_count": ("robots_asked", "Requests that were held against a robots.txt."),
 }

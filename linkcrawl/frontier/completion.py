@@ -21,7 +21,7 @@ from linkcrawl.frontier.ports import Ownership, RequestContext, Task, context_of
 from linkcrawl.frontier.withdrawals import Withdrawals
 from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.pacing.delay import may_turn
-from linkcrawl.politeness.pacing.state import Blocked, Reopened, Silenced
+from linkcrawl.politeness.pacing.state import Blocked, Reopened, ShutOut, Silenced
 from linkcrawl.politeness.policy.limits import Quota
 from linkcrawl.session import Session
 from linkcrawl.text import span
@@ -114,6 +114,14 @@ class CompletionHandler:
             elif isinstance(event, Reopened):
                 self._stats.inc_value("linkcrawl/reopened")
                 logger.warning("%s answers again after its probation: it is open", host)
+            elif isinstance(event, ShutOut):
+                self._stats.inc_value("linkcrawl/shut_out")
+                logger.warning(
+                    "%s used to work and refuses or drops our connections: it is down, or has shut us out. It is left "
+                    "alone for %s, its links are due",
+                    host,
+                    span(event.until - self._session.now()),
+                )
             elif isinstance(event, Silenced):
                 self._stats.inc_value("linkcrawl/silenced")
                 cut = " (cut to one day)" if event.asked > event.until + 1 else ""

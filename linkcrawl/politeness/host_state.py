@@ -159,9 +159,11 @@ class HostStateCache:
         return Silence(since=memory.failing_since, days=count_days(memory.failing_days))
 
     def has_answered(self, gate: str) -> bool:
-        """True where a gate has given a good answer, in this crawl or before."""
+        """True where a gate has given a good answer for any of its hosts, in this crawl or before."""
         pace = self.pace(gate)
-        return pace.good > 0 or any(good for _, good, _ in pace.recent)
+        return any(
+            known.good > 0 or any(good for _, good, _ in known.recent) for known in (pace, *pace.strangers.values())
+        )
 
     def learn_answer(self, host: str, answered: bool, at: float) -> None:
         """A request there has ended at this time, with any answer or with none."""

@@ -31,7 +31,7 @@ MAX_DOUBT = 90.0
 TOLD = 3
 #: Reasons of records that our own network may have caused. A record doesn't tell what a time-out was waiting for, nor
 #: why a robots.txt could not be had.
-_DOUBTFUL = frozenset({*map(reason_of_failure, DOUBTFUL), "robots_unreachable"})
+_DOUBTFUL = frozenset({*map(reason_of_failure, DOUBTFUL), "robots_unreachable", "stopped_answering"})
 
 
 class NetworkChange(Enum):
@@ -55,6 +55,7 @@ class OutageDetector:
         self._state = OwnNetwork()
         self._answered = False
         self._suspected_at: float | None = None
+        self._answered_late = False
         self._expected: set[str] | None = None
         self._is_down = False
         self._probed_at = 0.0
@@ -98,6 +99,8 @@ class OutageDetector:
         self._answered = self._answered or outcome.status is not None
         # of hosts never asked before several of one domain are one: they may well be dead together
         self._state = note_end(self._state, gate if worked else registered_domain(gate), news, outcome)
+        if outcome.status is not None and self._suspected_at is not None:  # too late to clear us, but it is a witness
+            self._answered_late = True
         return self._judge(gate)
 
     def explain(self, failures: frozenset[Failure]) -> NetworkChange | None:
@@ -151,6 +154,7 @@ class OutageDetector:
         if not self._state.is_suspect:
             was_down, self._is_down = self._is_down, False
             self._suspected_at = self._expected = None
+            self._answered_late = False
             if not self._state.silent:
                 self._tell(True)
             if was_down:
@@ -167,6 +171,9 @@ class OutageDetector:
         self._expected.discard(heard)
         if self._expected and self._now() - self._suspected_at < MAX_DOUBT:
             return None
+        if self._answered_late:
+            self._answered_late = False
+            return NetworkChange.SUSPECTED
         return self._fail()
 
     def _fail(self) -> NetworkChange:

@@ -177,13 +177,14 @@ class ResourceProxies(scrapy.Spider):
         start, final_url = step.check.start, step.finding.final_url
         redirected = start is None or start.url != final_url  # else it has been read already
         end = urls.read(final_url) if redirected and final_url else start
-        silence = session.hosts.silence(end.host if isinstance(end, urls.Target) else link.host)
+        host = end.host if isinstance(end, urls.Target) else link.host
+        silence, worked = session.hosts.silence(host), session.hosts.has_answered(session.hosts.gate(host))
         again = None if outcome is None else retry_at(outcome.status, outcome.headers, outcome.ended_at)
         retry = None if again is None else min(again, now + MAX_SILENCE)
         applied = session.policies.of_link(link.host, link.collections, link.providers)
         changes: dict[str, Any] = dict(applied.recheck)
         intervals = evolve(session.intervals, **changes) if changes else session.intervals
-        return conclude(link, step, now, session.config.crawler, intervals, silence, retry_at=retry)
+        return conclude(link, step, now, session.config.crawler, intervals, silence, retry_at=retry, host_worked=worked)
 
     def _request(self, link: DueLink, step: Next) -> Request:
         """A fresh request for every hop: it goes back through the scheduler to the gate of its own host."""

@@ -89,6 +89,30 @@ def test_a_silent_host_and_a_retry_after_reach_the_record() -> None:
     assert finish(link(), limited, retry_at=START + 9 * HOUR).record.next_check_at == START + 9 * HOUR
 
 
+@pytest.mark.parametrize(
+    ("worked", "silence", "category", "reason"),
+    [
+        (True, None, "Undetermined", "stopped_answering"),
+        (True, Silence(since=NOW - DAY + 1, days=2), "Undetermined", "stopped_answering"),
+        (True, Silence(since=NOW - DAY, days=2), "Broken", "connection_refused"),
+        (False, None, "Broken", "connection_refused"),
+        (False, Silence(since=NOW, days=1), "Broken", "connection_refused"),
+    ],
+)
+def test_a_host_that_worked_and_refuses_connections_condemns_no_link_for_a_day(
+    worked: bool, silence: Silence | None, category: str, reason: str
+) -> None:
+    done = play(Case("", [("HEAD /doc", failed(Failure.REFUSED))], {}))
+    finished = conclude(link(), done, NOW, CRAWLER, Intervals(), silence, host_worked=worked)
+    assert (finished.record.category, finished.record.reason) == (category, reason)
+    assert finished.state.hard_count == (category == "Broken")
+
+
+def test_only_a_refused_connection_is_doubted_where_the_host_worked() -> None:
+    done = play(Case("", [("HEAD /doc", failed(Failure.DNS_NOT_FOUND))], {}))
+    assert conclude(link(), done, NOW, CRAWLER, Intervals(), None, host_worked=True).record.reason == "dns_not_found"
+
+
 @pytest.mark.parametrize(("due_at", "days"), [(START - DAY, 30), (START + DAY, 20)])
 def test_only_a_link_that_was_due_earns_a_longer_interval(due_at: float, days: float) -> None:
     due = link(state=LinkState(interval=20 * DAY), last_category=Category.OK, next_check_at=due_at)

@@ -17,7 +17,7 @@ from linkcrawl.check.walls import WALLS, Sign
 from linkcrawl.items import Category, Hop, Record
 
 #: Version -> digest of all verdicts that a stored record can get from it: see `verdicts`. Old lines may go.
-DIGESTS = {4: "f00ee58670857cf0"}
+DIGESTS = {4: "f00ee58670857cf0", 5: "ce0be967dc63bba2"}
 
 STARTS = ["https://a.example/doc", "https://a.example/", "https://a.example/login", "https://www.hugedomains.com/x"]
 ENDS = [

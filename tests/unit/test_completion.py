@@ -78,9 +78,9 @@ class Desk:
         self.keeper.add_host(gate, host)
         return gate
 
-    def end(self, outcome: Outcome, host: str = HOST, **context: Any) -> float:
-        """A request to the host ends so, a second after the one before."""
-        self.clock.at += 1.0
+    def end(self, outcome: Outcome, host: str = HOST, apart: float = 1.0, **context: Any) -> float:
+        """A request to the host ends so, some seconds after the one before."""
+        self.clock.at += apart
         took = outcome.ended_at - outcome.sent_at
         outcome = evolve(outcome, sent_at=self.clock.at - took, ended_at=self.clock.at)
         gate = self.gate(host)
@@ -504,6 +504,34 @@ def test_hosts_that_answered_are_asked_before_our_network_is_blamed(
     assert "Our own network has failed" not in caplog.text
     fall_silent(desk, [f"gone{number}.example" for number in range(9)], Failure.TIMEOUT_CONNECT)
     assert desk.doubt.down_since is None, "and their silence is no news any more"
+
+
+def test_answers_that_were_on_their_way_are_asked_for_once_more(opened: Callable[..., Desk]) -> None:
+    """Nine hosts refuse at once, six others have their first requests in flight."""
+    desk = opened()
+    live = [f"live{number}.example" for number in range(6)]
+    everybody_works(desk, HOSTS)
+    desk.keeper.looked_up.update(live)
+
+    async def steps() -> None:
+        in_flight = [request_to(f"http://{host}/x", method="HEAD") for host in live]
+        for request, host in zip(in_flight, live, strict=True):
+            desk.frontier.in_flight.add(request, desk.gate(host))
+        sent = desk.clock.at
+        for host in HOSTS:
+            desk.end(silence(Failure.REFUSED), host, apart=0.0)
+        for request, host in zip(in_flight, live, strict=True):
+            desk.frontier.in_flight.pop(request)
+            desk.end(answer(took=0.1), host, apart=0.05 if host == live[0] else 0.0)
+        assert desk.clock.at - 0.1 < sent
+        assert desk.doubt.down_since is None
+        bench = desk.frontier.bench
+        probes = [task for gate in bench.gates.values() for _, task in bench.drain(gate)]
+        assert len(probes) == WITNESSES
+        desk.end(answer(), live[0])
+        assert not desk.doubt.state.silent
+
+    in_loop(steps)
 
 
 def test_our_network_is_blamed_when_those_who_were_asked_are_silent_too(opened: Callable[..., Desk]) -> None:

@@ -15,6 +15,7 @@ from linkcrawl.politeness.pacing.delay import (
     BANNED,
     LEAST_BACK_OFF,
     MAX_SILENCE,
+    SHUT_OUT_PAUSE,
     after_answer,
     delay,
     ready_at,
@@ -30,6 +31,7 @@ from linkcrawl.politeness.pacing.state import (
     PaceSample,
     PacingLimits,
     Reopened,
+    ShutOut,
     Silenced,
     Wait,
     WaitKind,
@@ -291,6 +293,55 @@ def test_the_ban_circuit(pattern: str, since: int | None) -> None:
     blocked = [event for event in events if isinstance(event, Blocked)]
     assert blocked == ([] if since is None else [Blocked(since=T0 + since)])
     assert math.isinf(ready(pace, PacingLimits(floor=0)).at) == bool(blocked)
+
+
+def shut(at: float, kind: AnswerKind = AnswerKind.FAILURE) -> PaceSample:
+    return PaceSample(ended=T0 + at, kind=kind, shut=True)
+
+
+def answers(pattern: str) -> list[PaceSample]:
+    """As run_of has them, and s: the connection is refused."""
+    kept = run_of(pattern.replace("s", "o"))
+    return [shut(number) if mark == "s" else kept[number] for number, mark in enumerate(pattern)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "event"),
+    [
+        ("o" * 5 + "s" * 7, None),
+        ("o" * 5 + "s" * 8, ShutOut(until=T0 + 12 + SHUT_OUT_PAUSE)),
+        ("o" * 5 + "s" * 20, ShutOut(until=T0 + 12 + SHUT_OUT_PAUSE)),  # once: it may be down
+        ("o" * 4 + "s" * 20, None),  # it never worked
+        ("s" * 20, None),
+        ("o" * 5 + "s" * 7 + "o" + "s" * 7, None),  # it answers in between
+        ("o" * 5 + "x" + "s" * 6, None),
+        ("o" * 5 + "x" + "s" * 7, Blocked(since=T0 + 5)),  # a ban that goes on in the firewall
+        ("o" * 5 + "xxxx" + "s" * 4, Blocked(since=T0 + 5)),
+        ("o" * 5 + "xo" + "s" * 7, None),
+    ],
+)
+def test_a_host_that_worked_and_refuses_connections_may_have_shut_us_out(
+    pattern: str, event: ShutOut | Blocked | None
+) -> None:
+    pace, events = after(PacingLimits(floor=0), *answers(pattern))
+    assert events == ([] if event is None else [event])
+    if isinstance(event, ShutOut):
+        assert ready(pace, PacingLimits(floor=0)).at == event.until
+        assert "refuses or drops connections" in ready(pace, PacingLimits(floor=0)).why
+        assert needed(pace, PacingLimits(floor=0)).origin == "connections refused"
+
+
+def test_refused_connections_slow_us_down_from_the_second_on() -> None:
+    limits = PacingLimits(floor=1)
+    pace, _ = after(limits, *answers("o" * 5 + "s"))
+    assert delay(pace, limits).seconds == 1.0, "one is an accident"
+    seconds = []
+    for number in range(8):
+        pace, _ = after(limits, shut(6 + number), pace=pace)
+        seconds.append(delay(pace, limits).seconds)
+    assert seconds == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    dead, _ = after(limits, *(shut(number) for number in range(8)))
+    assert delay(dead, limits).seconds == 1.0, "one that never worked is not spared"
 
 
 def test_a_person_opens_it_again_and_it_can_close_again() -> None:

@@ -255,3 +255,11 @@ def test_dead_hosts_one_after_the_other_are_not_us() -> None:
 def test_what_was_never_sent_says_nothing() -> None:
     down = fallen(SILENT_GATES)
     assert note_end(down, "other", True, outcome(failure=Failure.FORBIDDEN_ADDRESS)) == down
+
+
+@pytest.mark.parametrize("failure", sorted(set(Failure)))
+def test_which_failures_look_as_if_we_were_shut_out(failure: Failure) -> None:
+    named = {Failure.REFUSED, Failure.RESET, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT}
+    assert sample_of(outcome(failure=failure), NOW, 1.0).shut is (failure in named)
+    stale = evolve(outcome(failure=failure), stale=True)
+    assert not sample_of(stale, NOW, 1.0).shut

@@ -546,7 +546,8 @@ class Gatekeeper:
         if outcome.status is not None or outcome.is_silence:
             self._context.hosts.learn_answer(host, outcome.status is not None, now)
         gate.delay = self.servers_delay(gate.name).seconds
-        return Completed(wake=self._wake(gate, now), refused=sample.refused, events=events)
+        refused = sample.refused or (sample.shut and self.pace_of(gate.name, tenant).shut_ends > 0)
+        return Completed(wake=self._wake(gate, now), refused=refused, events=events)
 
     def note_refusal(self, gate: str, tenant: str, link_id: int | str) -> None:
         """A link was refused by a tenant of the gate: should that become a ban, its record is to be taken back."""

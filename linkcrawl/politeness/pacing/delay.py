@@ -28,12 +28,13 @@ from linkcrawl.politeness.pacing.state import (
     PaceSample,
     PacingLimits,
     Reopened,
+    ShutOut,
     Silenced,
     Wait,
     WaitKind,
 )
 from linkcrawl.politeness.policy.limits import count_request
-from linkcrawl.units import DAY
+from linkcrawl.units import DAY, HOUR
 
 #: Longest silence that one answer can ask for, in seconds. A longer one is cut to it, and the log says so.
 MAX_SILENCE = DAY
@@ -56,6 +57,11 @@ QUIET_ANSWERS, RECOVERY = 3, 0.9
 
 #: The ban circuit opens when BANNED of the last WINDOW answers are refusals, at a host with WORKED good answers before.
 BANNED, WINDOW, WORKED = 8, 10, 5
+#: Seconds that such a host is left alone when BANNED connections in a row were refused, reset or dropped. It may be
+#: down as well, so no person is needed afterwards. fail2ban's own ban lasts for ten minutes by default.
+SHUT_OUT_PAUSE = HOUR
+#: Connections in a row from which on each doubles the delay; one alone is an accident.
+SHUT_IN_A_ROW = 2
 
 
 def delay(pace: Pace, limits: PacingLimits) -> Delay:
@@ -82,7 +88,7 @@ def required(pace: Pace, limits: PacingLimits, in_force: Delay) -> Delay:
 
 def _shut_until(pace: Pace, limits: PacingLimits) -> list[tuple[float, str]]:
     """What shuts the gate besides the delay: moments (Unix seconds) and their origins."""
-    moments = [(pace.silent_until, "Retry-After or RateLimit")]
+    moments = [(pace.silent_until, "connections refused" if _is_shut_out(pace) else "Retry-After or RateLimit")]
     moments += [(quota.shut_until(pace.counts), quota.origin) for quota in limits.quotas]
     if pace.blocked_since is not None and limits.probation is not None:
         moments.append((_last_tried(pace) + limits.probation, "probation"))
@@ -100,7 +106,10 @@ def ready_at(pace: Pace, limits: PacingLimits, in_force: Delay) -> Wait:
     else:
         at = pace.last_end + in_force.seconds * max(pace.last_cost, 1.0)
         spaced = Wait(at=at, why=f"delay of {in_force.seconds:.3g} s ({in_force.origin})")
-    waits = [spaced, Wait(at=pace.silent_until, why="silenced by the server (Retry-After or RateLimit)")]
+    why = "silenced by the server (Retry-After or RateLimit)"
+    if _is_shut_out(pace):
+        why = "left alone: it used to work and refuses or drops connections"
+    waits = [spaced, Wait(at=pace.silent_until, why=why)]
     waits += [Wait(at=quota.shut_until(pace.counts), why=f"{quota.origin} is reached") for quota in limits.quotas]
     return max(waits, key=lambda wait: wait.at)
 
@@ -120,7 +129,8 @@ def after_answer(pace: Pace, limits: PacingLimits, answer: PaceSample) -> tuple[
         **silence,
         **ban,
     )
-    return after, (*silenced, *turned)
+    after, shut = _shut_out(after, answer)
+    return after, (*silenced, *turned, *shut)
 
 
 def _first(candidate: tuple[float, str]) -> float:
@@ -195,7 +205,8 @@ def _trends(pace: Pace, new: float) -> dict[str, float]:
 def _backed_off(pace: Pace, limits: PacingLimits, answer: PaceSample, times: dict[str, Any]) -> dict[str, Any]:
     """The back-off after an answer. A throttling one doubles the delay that was in force. `times`: what changes in the
     pace by the answer's time."""
-    if answer.kind in (AnswerKind.THROTTLED, AnswerKind.TIMEOUT):
+    shut = answer.shut and _used_to_work(pace) and pace.shut_ends + 1 >= SHUT_IN_A_ROW
+    if shut or answer.kind in (AnswerKind.THROTTLED, AnswerKind.TIMEOUT):
         doubled = max(2 * max(_candidates(pace, limits))[0], LEAST_BACK_OFF)
         return {"back_off": _capped_back_off(doubled, limits, _base(pace, limits, times)), "good_streak": 0}
     if answer.kind is not AnswerKind.OK:
@@ -246,9 +257,38 @@ def _ban_circuit(pace: Pace, limits: PacingLimits, answer: PaceSample) -> tuple[
 
 def may_turn(pace: Pace) -> bool:
     """True where a gate that used to work has refused half of what a ban takes: its refusals must outlive a crash."""
-    refused = sum(refused for _, _, refused in pace.recent)
-    worked = pace.good + sum(good for _, good, _ in pace.recent) >= WORKED
-    return worked and refused >= BANNED // 2
+    refused = sum(refused for _, _, refused in pace.recent) + pace.shut_ends
+    return _used_to_work(pace) and refused >= BANNED // 2
+
+
+def _used_to_work(pace: Pace) -> bool:
+    return pace.good + sum(good for _, good, _ in pace.recent) >= WORKED
+
+
+def _is_shut_out(pace: Pace) -> bool:
+    return pace.shut_ends >= BANNED
+
+
+def _shut_out(pace: Pace, answer: PaceSample) -> tuple[Pace, tuple[Event, ...]]:
+    """Whether a host that used to work shuts us out by refusing connections. After refusals that were answers these
+    count like more of them; alone they may as well mean that it is down, and it is left alone for a time, once."""
+    if not answer.shut:
+        answered = answer.kind not in (AnswerKind.TIMEOUT, AnswerKind.FAILURE)
+        return (evolve(pace, shut_ends=0) if answered and pace.shut_ends else pace), ()
+    if pace.blocked_since is not None or not _used_to_work(pace):
+        return pace, ()
+    pace = evolve(pace, shut_ends=pace.shut_ends + 1)
+    turned: list[float] = []  # the refusals just before, latest first
+    for at, _, refused in reversed(pace.recent):
+        if not refused:
+            break
+        turned.append(at)
+    if turned and len(turned) + pace.shut_ends >= BANNED and pace.refused * 2 <= pace.good:
+        return evolve(pace, blocked_since=turned[-1]), (Blocked(since=turned[-1]),)
+    if pace.shut_ends != BANNED:
+        return pace, ()
+    until = max(answer.ended + SHUT_OUT_PAUSE, pace.silent_until)
+    return evolve(pace, silent_until=until), (ShutOut(until=until),)
 
 
 def _on_probation(

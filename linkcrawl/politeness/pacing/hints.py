@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 
 from linkcrawl.check.fields import redirect_target
-from linkcrawl.check.outcome import Outcome
+from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.statuses import REDIRECTS, SHUT_OUT, SLOW_DOWN
 from linkcrawl.check.walls import wall_of_answer, wall_of_page, wall_of_redirect
 from linkcrawl.politeness.pacing.state import AnswerKind, PaceSample
@@ -23,6 +23,9 @@ from linkcrawl.urls import Target, join
 #: Base of relative redirects: a wall shows by path and query, whatever the host.
 _ANY_PAGE = "http://page.invalid/"
 
+
+#: How a server that shuts us out fails: fail2ban's default action refuses connections, others reset or drop them.
+SHUT_FAILURES = frozenset({Failure.REFUSED, Failure.RESET, Failure.UNREACHABLE, Failure.TIMEOUT_CONNECT})
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+(?:\.[0-9]+)?)s)?", re.IGNORECASE)
@@ -61,6 +64,7 @@ def sample_of(outcome: Outcome, ended: float, cost: float) -> PaceSample:
         ended=ended,
         kind=_kind(outcome, challenged),
         refused=challenged or status in SHUT_OUT,
+        shut=outcome.failure in SHUT_FAILURES and not outcome.stale,
         latency=None if outcome.duration_ms is None else outcome.duration_ms / 1000,
         retry_at=retry_at(status, outcome.headers, ended),
         cost=cost,

@@ -110,6 +110,7 @@ def merge(one: Pace, other: Pace) -> Pace:
         answer_time=max(one.answer_time or 0.0, other.answer_time or 0.0) or None,
         back_off=max(one.back_off, other.back_off),
         silent_until=max(one.silent_until, other.silent_until),
+        shut_ends=max(one.shut_ends, other.shut_ends),
         last_end=last.last_end,
         last_cost=last.last_cost,
         blocked_since=min(blocks, default=None),

@@ -27,13 +27,15 @@ class AnswerKind(StrEnum):
 class PaceSample:
     """One request as pacing sees it (hints.sample_of makes it).
 
-    `ended`: Unix seconds. `refused`: 403, 429 or a challenge, as a ban looks. `latency`: seconds until the answer.
-    `retry_at`: the server wants no request before (Unix seconds). `cost`: how many delays the request counts for.
+    `ended`: Unix seconds. `refused`: 403, 429 or a challenge, as a ban looks. `shut`: the connection was refused, reset
+    or dropped, as a server does that shuts us out. `latency`: seconds until the answer. `retry_at`: the server wants no
+    request before (Unix seconds). `cost`: how many delays the request counts for.
     """
 
     ended: float
     kind: AnswerKind
     refused: bool = False
+    shut: bool = False
     latency: float | None = None
     retry_at: float | None = None
     cost: float = 1.0
@@ -70,7 +72,8 @@ class Pace:
     delay that follows from their difference.
 
     `back_off`: a delay, 0 where there is none; `good_streak`: good answers since the last throttling one.
-    `silent_until`: as the server asked.
+    `silent_until`: as the server asked, or left alone because it shuts us out. `shut_ends`: refused, reset or dropped
+    connections in a row at a gate that used to work; 0 after any answer.
 
     `last_end`, `last_cost`: of the last request. `asked_at`: when a request was last handed out. `counts`: requests in
     the windows that the last one was in.
@@ -93,6 +96,7 @@ class Pace:
     back_off: float = 0.0
     good_streak: int = 0
     silent_until: float = 0.0
+    shut_ends: int = 0
     last_end: float | None = None
     last_cost: float = 1.0
     recent: tuple[tuple[float, bool, bool], ...] = ()
@@ -123,13 +127,20 @@ class Blocked:
 
 
 @frozen(kw_only=True)
+class ShutOut:
+    """Event: a host that used to work refuses, resets or drops our connections; it is left alone until `until`."""
+
+    until: float
+
+
+@frozen(kw_only=True)
 class Reopened:
     """Event: a host that had turned us away since `since` has answered the request of its probation."""
 
     since: float
 
 
-Event = Silenced | Blocked | Reopened
+Event = Silenced | Blocked | ShutOut | Reopened
 
 
 @frozen(kw_only=True)

@@ -27,7 +27,17 @@ from linkcrawl.politeness.policy.limits import merge_counts
 OWN = ""
 
 #: What a tenant's answers say of the tenant alone.
-_TENANTS = ("back_off", "good_streak", "silent_until", "recent", "good", "refused", "blocked_since", "refused_links")
+_TENANTS = (
+    "back_off",
+    "good_streak",
+    "silent_until",
+    "shut_ends",
+    "recent",
+    "good",
+    "refused",
+    "blocked_since",
+    "refused_links",
+)
 #: What they say of the server.
 _SERVERS = ("answer_time", "last_time", "samples", "trend", "baseline", "slowdown")
 
