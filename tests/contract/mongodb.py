@@ -45,16 +45,16 @@ def looking_at(url: str) -> Iterator[pymongo.database.Database[dict[str, Any]]]:
 
 
 class Mongod:
-    """A server of a test's own, at one port and folder through all its lives. It obeys fail points."""
+    """A server of a test's own, at one port and with one data folder through all its lives. It obeys fail points."""
 
-    def __init__(self, folder: Path, *options: str):
+    def __init__(self, data: Path, log: Path, *options: str):
         server_url()  # no server at all: skip
         known = next(known for known in servers.ALL if known.program == "mongod")
         self.port = free_port()
         self.url = f"mongodb://127.0.0.1:{self.port}"
-        self._command = [servers.find(known), *known.arguments(self.port, folder), *options]
+        self._command = [servers.find(known), *known.arguments(self.port, data), *options]
         self._command += ["--setParameter", "enableTestCommands=1"]
-        self._log = folder / "log"
+        self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -97,12 +97,13 @@ class Mongod:
 
 @contextmanager
 def mongod(folder: Path, *options: str) -> Iterator[Mongod]:
-    """A server that runs until the block ends."""
-    running = Mongod(folder, *options)
-    running.start()
-    try:
-        yield running
-    finally:
-        with suppress(ProcessLookupError):
-            running.go_on()
-        running.kill()
+    """A server that runs until the block ends, with its log in this folder."""
+    with servers.data_folder() as data:
+        running = Mongod(Path(data), folder / "log", *options)
+        running.start()
+        try:
+            yield running
+        finally:
+            with suppress(ProcessLookupError):
+                running.go_on()
+            running.kill()

@@ -24,7 +24,7 @@ from linkcrawl.stores.contract import Query
 from linkcrawl.stores.opening import open_store
 from scripts.servers import ALL, ServerMissing, find
 from tests.contract.mongodb import database, server_url
-from tests.crawl.harness import Crawler, Running, environment, until
+from tests.crawl.harness import SOON, Crawler, Running, Told, environment, until
 from tests.crawl.measures import too_close
 from tests.ports import free_port
 from tests.site.client import Request
@@ -65,7 +65,7 @@ class RedisServer:
         if keep:
             self.client.save()
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait()
         if not keep:
             (self.folder / "dump.rdb").unlink(missing_ok=True)
 
@@ -115,10 +115,16 @@ class Cluster:
     def seed(self, seeds: Iterable[str | Mapping[str, object]]) -> None:
         crawler = self.crawler("seeding")
         path = crawler.seeds(seeds)
-        subprocess.run(crawler.command("seed", str(path)), cwd=crawler.folder, env=environment(), check=True)
+        told = crawler.tell("seed", str(path))
+        assert told.status == 0, told.stderr
 
     def start(
-        self, *arguments: str, clock_off: float = 0.0, poison: bool = False, stop_write: int | None = None
+        self,
+        *arguments: str,
+        clock_off: float = 0.0,
+        poison: bool = False,
+        stop_write: int | None = None,
+        repeat: float | None = None,
     ) -> Running:
         """A worker, with faults that tests/crawl/faulty tells of."""
         crawler = self.crawler(f"worker{len(self.workers)}")
@@ -127,6 +133,8 @@ class Cluster:
         faults = {"TEST_CLOCK_OFF": str(clock_off), **({"TEST_POISON": "/deadly"} if poison else {})}
         if stop_write is not None:
             faults["TEST_STOP_WRITE"] = str(stop_write)
+        if repeat is not None:
+            faults["TEST_REPEAT"] = str(repeat)
         path = {"PYTHONPATH": os.pathsep.join([str(FAULTY), environment()["PYTHONPATH"]])}
         running = Running(command, environment() | path | faults, crawler.folder, feed)
         self.workers.append(running)
@@ -141,12 +149,10 @@ class Cluster:
         with closing(open_store(self.store)) as store:
             return [record.row() for record in store.records(Query(history=True))]
 
-    def audit(self) -> subprocess.CompletedProcess[str]:
+    def audit(self) -> Told:
         """`scrapy audit` over the logs of all workers."""
         logs = [str(path) for path in sorted(self.folder.glob("worker*/audit.jsonl"))]
-        crawler = self.crawler("seeding")
-        command = crawler.command("audit", *logs)
-        return subprocess.run(command, cwd=crawler.folder, env=environment(), capture_output=True, text=True)
+        return self.crawler("seeding").tell("audit", *logs)
 
     def audited(self) -> list[AuditEntry]:
         """What all workers say that they have sent, in the order in which it left."""
@@ -158,9 +164,9 @@ class Cluster:
         assert self.kept() == Counter(urls)
         assert too_close(requests, delay) == []
         proof = self.audit()
-        assert proof.returncode == 0, proof.stdout + proof.stderr
+        assert proof.status == 0, proof.stdout + proof.stderr
 
-    def end(self, *alive: Running, limit: float = 60.0) -> None:
+    def end(self, *alive: Running, limit: float = SOON) -> None:
         """Wait for these workers, which must end by themselves."""
         deadline = time.monotonic() + limit
         for running in alive:

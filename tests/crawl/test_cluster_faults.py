@@ -67,7 +67,7 @@ def redis_comes_back(cluster: Cluster) -> None:
     time.sleep(1.0)
     assert cluster.redis.process is not None
     cluster.redis.process.kill()
-    cluster.redis.process.wait(10)
+    cluster.redis.process.wait()
     cluster.redis.start()
 
 
@@ -123,7 +123,7 @@ def test_a_link_that_kills_its_workers_is_a_poison_link(cluster: Cluster, site: 
     cluster.seed([{"url": deadly, "priority": 9}, *urls[1:]])
     for _ in range(3):
         victim = cluster.start(poison=True)
-        until(lambda victim=victim: victim.ended, "the link kills its worker", 30)
+        until(lambda victim=victim: victim.ended, "the link kills its worker")
         assert victim.process.returncode == -signal.SIGKILL
     last = cluster.start(poison=True)
     cluster.end(last)

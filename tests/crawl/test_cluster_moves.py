@@ -61,12 +61,12 @@ def test_policies_edited_while_workers_run(tmp_path: Path) -> None:
         until(lambda: all(len(of(site.requests(), [host])) >= 3 for host in [*together, *slower]), "all are asked")
         policies.write_text(rule("group", together, delay=0.7, group="true") + rule("slower", slower, delay=1.0))
         edited = time.time()
-        until(lambda: len(of(site.requests(), [*paused, *quiet])) >= 4, "what was shut is asked", 20)
+        until(lambda: len(of(site.requests(), [*paused, *quiet])) >= 4, "what was shut is asked")
         opened = min(request.started for request in of(site.requests(), [*paused, *quiet]))
-        until(lambda: len(cluster.kept()) == len(urls), "all links are checked", 90)
+        until(lambda: len(cluster.kept()) == len(urls), "all links are checked")
         for worker in workers:
             worker.signal(signal.SIGINT)
-        assert [worker.wait(20).status for worker in workers] == [130, 130]
+        assert [worker.wait().status for worker in workers] == [130, 130]
         requests, lines = site.requests(), cluster.audited()
         cluster.judge(urls, requests)
     assert opened - edited < 2 * ACTS  # its first request waits for a delay besides
@@ -103,7 +103,7 @@ def test_a_worker_that_stands_still_on_its_way_to_the_store(tmp_path: Path, writ
         late = cluster.start(stop_write=write)
         other = cluster.start()
         until(lambda: stands_still(late), "it stands still")
-        until(lambda: other.ended or len(cluster.kept()) == len(urls), "the other has stored all", 60)
+        until(lambda: other.ended or len(cluster.kept()) == len(urls), "the other has stored all")
         time.sleep(LEASE)
         late.signal(signal.SIGCONT)
         cluster.end(late, other)

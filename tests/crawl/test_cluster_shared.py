@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.crawl.cluster_kit import Cluster, holders, running_cluster, running_redis
-from tests.crawl.harness import Crawler, environment, until
+from tests.crawl.harness import LIMIT, Crawler, environment, until
 from tests.crawl.measures import LATE, pages
 from tests.site.client import RunningSite, running_site
 from tests.site.crowds import RESOLVER, healthy
@@ -122,7 +122,7 @@ def test_pushed_seeds_are_taken_up_while_workers_run(tmp_path: Path, site: Runni
         until(lambda: cluster.redis.client.exists("{linkcrawl}:generation"), "they have joined")
         pushed = [json.dumps({"url": url, "collection": "pushed"}) if n % 2 else url for n, url in enumerate(urls)]
         client.lpush("resourceproxies:start_urls", *pushed, "no address at all", '{"url": 7}')
-        until(lambda: len(cluster.kept()) == len(urls), "all of them are checked", 30)
+        until(lambda: len(cluster.kept()) == len(urls), "all of them are checked")
         assert client.llen("resourceproxies:start_urls") == 0
         until(lambda: client.llen("resourceproxies:rejects") == 2, "the rejects are told")
         assert {json.loads(row)["text"] for row in client.lrange("resourceproxies:rejects", 0, -1)} == {
@@ -131,17 +131,15 @@ def test_pushed_seeds_are_taken_up_while_workers_run(tmp_path: Path, site: Runni
         }
         for worker in workers:
             worker.signal(signal.SIGINT)
-        assert [worker.wait(20).status for worker in workers] == [130, 130]
+        assert [worker.wait().status for worker in workers] == [130, 130]
         cluster.judge(urls, site.requests())
         assert holders(cluster.redis) == {}
 
 
 def hosts(cluster: Cluster, *arguments: str) -> str:
-    crawler = cluster.crawler("seeding")
-    command = crawler.command("hosts", *arguments)
-    return subprocess.run(
-        command, cwd=crawler.folder, env=environment(), capture_output=True, text=True, check=True
-    ).stdout
+    told = cluster.crawler("seeding").tell("hosts", *arguments)
+    assert told.status == 0, told.stderr
+    return told.stdout
 
 
 def test_hosts_shows_workers_and_who_leases_what(tmp_path: Path, site: RunningSite) -> None:
@@ -162,7 +160,7 @@ def test_hosts_shows_workers_and_who_leases_what(tmp_path: Path, site: RunningSi
 
 def crawl(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     command = Crawler(folder=folder).command("crawl", "resourceproxies", settings=settings)
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT)
 
 
 def test_sqlite_is_refused(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
             assert idle < 0.1, f"idling takes {idle:.0%} of a processor"
 
             _seed(crawler, second, "second.jsonl")
-            until(lambda: _asked(site, second), "seeds added by another process are asked", limit=20)
+            until(lambda: _asked(site, second), "seeds added by another process are asked")
 
             until(lambda: crawler.books().checked == len(first) + len(second), "their records are stored")
             with closing(open_store(crawler.store_url)) as store:
@@ -64,19 +64,19 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
                 due = time.time() + 3
                 store.withdraw(link_ids, 0.0, "host_blocked", "made due by a test", due)
             asked = site.count()
-            until(lambda: site.count() >= asked + len(first) + len(second), "links that come due are asked", limit=30)
+            until(lambda: site.count() >= asked + len(first) + len(second), "links that come due are asked")
 
             host = healthy(2).partition(":")[0]
             policies.write_text(f'[[policy]]\nname = "p"\nhosts = ["{host}", "{host}:*"]\npaused = true\n')
-            until(lambda: "Policies read again" in running.stderr, "the policy file is read again", limit=10)
+            until(lambda: "Policies read again" in running.stderr, "the policy file is read again")
             _seed(crawler, [*third, *fourth], "third.jsonl")
-            until(lambda: _asked(site, fourth), "hosts that are not paused are asked", limit=20)
+            until(lambda: _asked(site, fourth), "hosts that are not paused are asked")
             assert not _asked(site, third[:1])
             policies.write_text("")
-            until(lambda: _asked(site, third), "a host that is no longer paused is asked", limit=20)
+            until(lambda: _asked(site, third), "a host that is no longer paused is asked")
 
             running.signal(signal.SIGINT)
-            assert running.wait(30).status == INTERRUPTED
+            assert running.wait().status == INTERRUPTED
     books = crawler.books()
     assert books.never_checked == 0
     assert books.checked == 12
@@ -90,10 +90,10 @@ def test_new_documents_of_a_collection_are_taken_up(crawler: Crawler) -> None:
             until(lambda: _asked(site, first), "the documents that were there are asked")
             seeds["seeds"].insert_many([{"url": each, "expectedMimeType": "text/html"} for each in second])
             seeds["seeds"].insert_one({"collection": "no url"})
-            until(lambda: _asked(site, second), "new documents are asked", limit=30)
+            until(lambda: _asked(site, second), "new documents are asked")
             until(lambda: "no url" in crawler.folder.joinpath("rejects.jsonl").read_text(), "a bad one is rejected")
             running.signal(signal.SIGINT)
-            assert running.wait(30).status == INTERRUPTED
+            assert running.wait().status == INTERRUPTED
     assert crawler.books().links == 6
 
 

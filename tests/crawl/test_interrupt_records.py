@@ -14,7 +14,7 @@ def test_it_ends_when_they_are_stored(crawler: Crawler) -> None:
     with crawler.running("-a", f"seeds={seeds}") as running:
         until(lambda: crawler.store_path.exists() and crawler.books().checked > 0, "the first records are stored")
         running.signal(signal.SIGINT)
-        crawl = running.wait(30)
+        crawl = running.wait()
     assert crawl.status == 130, crawl.stderr[-2000:]
     kept = crawler.kept()
     assert 0 < len(kept) < LINKS

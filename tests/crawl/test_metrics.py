@@ -43,7 +43,7 @@ CLUSTER = {
 
 def read(port: int) -> dict[str, dict[str, float]]:
     """Values by metric, then by their label ("" for none)."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     return {
         family.name: {next(iter(sample.labels.values()), ""): sample.value for sample in family.samples}

@@ -186,7 +186,7 @@ def test_a_robots_ttl_shorter_than_every_delay_does_not_loop(crawler: Crawler) -
     with running_site(crawler.folder, table="manners") as site:
         links = [{"url": site.url(where("fifty"), f"/{number}"), "collection": "c"} for number in range(3)]
         links += [{"url": site.url(where("edited"), f"/{number}"), "collection": "d"} for number in range(2)]
-        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings, limit=40)
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings)
         asked = [request.target for request in by_host(site.requests())[where("fifty")]]
     assert {record["reason"] for record in crawl.records} == {"ok"}
     assert len(crawl.records) == 5
@@ -199,7 +199,7 @@ def test_a_robots_txt_that_was_there_is_waited_for(crawler: Crawler) -> None:
     back, gone = where("rules-come-back"), where("rules-go-away")
     with running_site(crawler.folder, table="manners") as site:
         seeds = crawler.seeds(site.url(host, f"/{page}") for host in (back, gone) for page in range(6))
-        crawl = crawler.run("-a", f"seeds={seeds}", settings=settings, limit=60)
+        crawl = crawler.run("-a", f"seeds={seeds}", settings=settings)
         hosts = by_host(site.requests())
         reasons = {
             host: [crawl.record(site.url(host, f"/{page}"))["reason"] for page in range(6)] for host in (back, gone)
@@ -226,7 +226,7 @@ def test_a_robots_txt_that_is_kept_elsewhere_holds_up_its_own_host_only(crawler:
     with running_site(crawler.folder, table="manners") as site:
         links = [site.url(keeper, "/0"), *(site.url(away, f"/{page}") for page in range(60))]
         links += [site.url(other, f"/{page}") for page in range(30)]
-        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings, limit=90)
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings)
         hosts = by_host(site.requests())
     assert crawl.status == 0
     assert {record["url"] for record in crawl.records} == set(links)
@@ -242,7 +242,7 @@ def test_hops_that_wait_for_a_silent_host_hold_up_no_other(crawler: Crawler) -> 
     with running_site(crawler.folder, table="manners") as site:
         links = [site.url(resolver, f"/{page}") for page in range(60)]
         links += [site.url(other, f"/{page}") for page in range(100)]
-        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings, limit=60)
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings=settings)
         hosts = by_host(site.requests())
     assert crawl.status == 0
     assert {record["url"] for record in crawl.records} >= set(links[60:])
@@ -253,6 +253,6 @@ def test_hops_that_wait_for_a_silent_host_hold_up_no_other(crawler: Crawler) -> 
 def test_hosts_that_keep_each_others_robots_txt(crawler: Crawler) -> None:
     with running_site(crawler.folder, hosts=2, after=0.01, crossed=True) as site:
         links = [site.url(healthy(host), f"/{page}") for host in range(2) for page in range(5)]
-        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings={"LINKCRAWL_ROBOTS_TTL": "1"}, limit=60)
+        crawl = crawler.run("-a", f"seeds={crawler.seeds(links)}", settings={"LINKCRAWL_ROBOTS_TTL": "1"})
     assert crawl.status == 0
     assert {record["url"]: record["reason"] for record in crawl.records} == dict.fromkeys(links, "ok")

@@ -6,7 +6,6 @@ A gap is measured at the server from start to start, less what a busy machine re
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ import pytest
 from attrs import frozen
 
 from linkcrawl.audit.verify import AuditVerifier, read_lines
-from tests.crawl.harness import SETTINGS, Crawl, Crawler, environment
+from tests.crawl.harness import SETTINGS, Crawl, Crawler, Told
 from tests.crawl.measures import LATE, ROUNDED, by_host, overlapping, pages, sent, smallest
 from tests.site.client import Request, RunningSite, running_site
 from tests.site.manners import BASE, CAPACITY, GROUPED, SPREAD, WELL, degraded, grouped, spread, where
@@ -149,11 +148,10 @@ class Scene:
         return shown
 
 
-def command(crawler: Crawler, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+def command(crawler: Crawler, *arguments: str, status: int = 0) -> Told:
     """A command in the folder of the crawl; its exit status must be as said."""
-    line = crawler.command(*arguments)
-    told = subprocess.run(line, cwd=crawler.folder, env=environment(), capture_output=True, text=True, timeout=60)
-    assert told.returncode == status, told.stderr
+    told = crawler.tell(*arguments)
+    assert told.status == status, told.stderr
     return told
 
 

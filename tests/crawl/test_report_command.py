@@ -9,7 +9,6 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from linkcrawl.items import Category
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, link
-from tests.crawl.harness import environment
+from tests.crawl.harness import LIMIT, Crawler, environment
 from tests.unit.report_kit import NOW, fill, moved
 
 NAME = """it's "q" $(touch run) `x` \\ & ; #"""
@@ -40,7 +39,7 @@ def operator(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     command = ["scrapy", "report", *arguments]
-    return subprocess.run(command, cwd=folder, env=operator(folder), capture_output=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=operator(folder), capture_output=True, timeout=LIMIT)
 
 
 def test_a_page_a_json_file_and_a_stream(store: Store, tmp_path: Path) -> None:
@@ -100,7 +99,12 @@ def small(store: Store) -> None:
         store.finish([check(link(store, n), NOW - 100 - n, next_at, **kind)])
 
 
-def test_the_commands_of_the_page_yield_the_rows_of_its_numbers(store: Store, tmp_path: Path) -> None:
+# A shell function in the place of the command: it tells its arguments, and gives the rows.
+SHELL = r"""scrapy() { printf '%s\0' "$@" > arguments; cat rows; }
+"""
+
+
+def test_the_commands_of_the_page_yield_the_rows_of_its_numbers(store: Store, crawler: Crawler, tmp_path: Path) -> None:
     small(store)
     assert run(tmp_path, ["-o", "report.html"]).returncode == 0
     document = html.document_fromstring((tmp_path / "report.html").read_bytes())
@@ -111,14 +115,23 @@ def test_the_commands_of_the_page_yield_the_rows_of_its_numbers(store: Store, tm
         said.setdefault(button.get("data-command"), set()).add(int(button.text_content().replace(",", "")))
     assert len(said) > 20
 
-    def rows(command: str) -> int:
+    def rows(command: str, scrapy: str = "") -> int:
         done = subprocess.run(
-            ["sh", "-c", command], cwd=tmp_path, env=operator(tmp_path), capture_output=True, timeout=120
+            ["sh", "-c", scrapy + command], cwd=tmp_path, env=operator(tmp_path), capture_output=True, timeout=LIMIT
         )
         assert done.stderr == b""
         return len([json.loads(line) for line in done.stdout.splitlines()])
 
-    with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(said, pool.map(rows, said), strict=True))
-    assert {command: {count} for command, count in found.items()} == said
+    def rows_of_this_process(command: str) -> int:
+        """A shell reads and filters, this process exports: a start of Python costs a second."""
+        (tmp_path / "rows").write_text("")
+        rows(command, SHELL)
+        told = crawler.tell(*(tmp_path / "arguments").read_text().split("\0")[:-1])
+        assert (told.status, told.stderr) == (0, "")
+        (tmp_path / "rows").write_text(told.stdout)
+        return rows(command, SHELL)
+
+    assert {command: {rows_of_this_process(command)} for command in said} == said
+    wholly = [next(command for command in said if ("|" in command) == is_filtered) for is_filtered in (False, True)]
+    assert [{rows(command)} for command in wholly] == [said[command] for command in wholly]
     assert not (tmp_path / "run").exists()

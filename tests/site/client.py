@@ -101,6 +101,6 @@ def running_site(
         finally:
             process.stdin.close()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()

@@ -39,6 +39,21 @@ def test_a_worker_joins_when_its_crawl_opens_and_gives_all_back_when_it_closes(t
     run(tmp_path, act)
 
 
+def test_redis_that_is_away_is_told_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(cluster: Cluster) -> None:
+        told = []
+        for _ in range(8):
+            cluster.coordinator.fault = redis.ConnectionError("gone")
+            await cluster.worker._try(cluster.worker._renew_session)
+            told.append(caplog.text.count("Redis can't be asked (gone)"))
+            cluster.clock.at += 20.0
+        assert told == [1, 1, 1, 1, 2, 2, 2, 2]  # more than sixty seconds after the one before
+        await cluster.worker._try(cluster.worker._renew_session)
+        assert caplog.text.count("Redis is back after 160 s") == 1
+
+    run(tmp_path, act)
+
+
 def test_before_the_crawl_opens_there_are_no_metrics(tmp_path: Path) -> None:
     async def act(cluster: Cluster) -> None:
         unopened = ClusterOwnership(cluster.session, cluster.coordinator)  # type: ignore[arg-type]

@@ -282,8 +282,8 @@ def test_size_is_bounded_and_the_last_used_stay(fetches: list[tuple[int, int]]) 
 
 def test_what_is_held_is_what_is_counted() -> None:
     """Wildcard names with a large robots.txt each: eight links to such a site once took 1.5 GB."""
-    limit = 8_000_000
-    rules = b"".join(b"Disallow: /%06d*x\n" % number for number in range(20_000))
+    limit = 800_000
+    rules = b"".join(b"Disallow: /%06d*x\n" % number for number in range(2_000))
     cache = RobotsCache("linkcrawl", HOUR, max_size=limit)
     tracemalloc.start()
     for number in range(40):

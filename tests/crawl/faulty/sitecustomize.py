@@ -2,6 +2,7 @@
 
 TEST_CLOCK_OFF: seconds that its clock is wrong by. TEST_POISON: a path whose answer kills the worker. TEST_STOP_WRITE:
 the number of the batch, from 1, with which the worker stops between its look at the lease and MongoDB's taking records.
+TEST_REPEAT: seconds in place of the minute between two lines that Redis can't be asked.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 _off = float(os.environ.get("TEST_CLOCK_OFF", "0"))
 _poison = os.environ.get("TEST_POISON")
 _stop_write = int(os.environ.get("TEST_STOP_WRITE", "0"))
+_repeat = os.environ.get("TEST_REPEAT")
 
 if _off:
     _right = time.time
@@ -48,3 +50,8 @@ if _stop_write:
         return _finish(self, finished)
 
     Writer.finish = _finish_late  # type: ignore[method-assign]
+
+if _repeat:
+    from linkcrawl.cluster import worker
+
+    worker.REPEAT = float(_repeat)
