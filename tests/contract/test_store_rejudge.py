@@ -236,9 +236,8 @@ def dying(url: str, dies_at: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("part", [0.3, 0.4, 0.5, 0.6, 0.7])
 def test_killed_in_the_middle_the_next_run_does_the_rest(
-    new_url: Callable[[], str], opened: Callable[[str], Store], part: float
+    new_url: Callable[[], str], opened: Callable[[str], Store]
 ) -> None:
     url = new_url()
     with closing(open_store(url)) as store:
@@ -246,11 +245,12 @@ def test_killed_in_the_middle_the_next_run_does_the_rest(
     rehearsal = dying(url, 0)
     assert rehearsal.returncode == 0, rehearsal.stderr
     steps = int(rehearsal.stdout.split()[-1])
-    url = new_url()
-    with closing(open_store(url)) as store:
-        fill(store)
-    assert dying(url, int(steps * part)).returncode == -signal.SIGKILL
-    with closing(open_store(url)) as store:  # which completes what the dead process began
-        assert not is_judged(store)
-    assert rejudge(url) == 0
-    assert is_judged(opened(url))
+    for part in (0.3, 0.4, 0.5, 0.6, 0.7):
+        url = new_url()
+        with closing(open_store(url)) as store:
+            fill(store)
+        assert dying(url, int(steps * part)).returncode == -signal.SIGKILL, part
+        with closing(open_store(url)) as store:  # which completes what the dead process began
+            assert not is_judged(store), part
+        assert rejudge(url) == 0
+        assert is_judged(opened(url)), part

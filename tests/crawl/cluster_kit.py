@@ -130,13 +130,17 @@ class Cluster:
         crawler = self.crawler(f"worker{len(self.workers)}")
         feed = crawler.folder / "feed.jsonl"
         command = crawler.command("crawl", "resourceproxies", "-O", feed.name, *arguments)
-        faults = {"TEST_CLOCK_OFF": str(clock_off), **({"TEST_POISON": "/deadly"} if poison else {})}
+        faults = {"TEST_POISON": "/deadly"} if poison else {}
+        if clock_off:
+            faults["TEST_CLOCK_OFF"] = str(clock_off)
         if stop_write is not None:
             faults["TEST_STOP_WRITE"] = str(stop_write)
         if repeat is not None:
             faults["TEST_REPEAT"] = str(repeat)
-        path = {"PYTHONPATH": os.pathsep.join([str(FAULTY), environment()["PYTHONPATH"]])}
-        running = Running(command, environment() | path | faults, crawler.folder, feed)
+        told = environment()
+        if faults:
+            told |= faults | {"PYTHONPATH": os.pathsep.join([str(FAULTY), told["PYTHONPATH"]])}
+        running = Running(command, told, crawler.folder, feed)
         self.workers.append(running)
         return running
 

@@ -29,11 +29,11 @@ def test_a_long_time_without_redis(tmp_path: Path) -> None:
         workers = [cluster.start(repeat=REPEAT), cluster.start(repeat=REPEAT)]
         until(lambda: len(holders(cluster.redis)) == 2 and site.count() > 2 * HOSTS, "both are at work")
         cluster.redis.stop()
-        time.sleep(LEASE + 1.0)  # what was in flight when the leases ended has a second to end
-        sent = site.count()
-        assert sent < HOSTS + len(urls), "there was nothing left to send"
+        time.sleep(LEASE + 0.5)
+        over = time.time()
+        assert site.count() < HOSTS + len(urls), "there was nothing left to send"
         until(lambda: min(map(complaints, workers)) == 2, "both tell of it a second time")
-        assert site.count() == sent
+        assert [request for request in site.requests() if request.started > over] == []
         assert [worker.ended for worker in workers] == [False, False]
         cluster.redis.start()
         cluster.end(*workers)

@@ -60,10 +60,10 @@ def test_what_comes_later_is_taken_up_and_waiting_for_it_is_cheap(crawler: Crawl
 
             until(lambda: crawler.books().checked == len(first) + len(second), "their records are stored")
             with closing(open_store(crawler.store_url)) as store:
+                asked = site.count()
                 link_ids = [record.link_id for record in store.records()]
                 due = time.time() + 3
                 store.withdraw(link_ids, 0.0, "host_blocked", "made due by a test", due)
-            asked = site.count()
             until(lambda: site.count() >= asked + len(first) + len(second), "links that come due are asked")
 
             host = healthy(2).partition(":")[0]

@@ -203,7 +203,7 @@ def run(folder: Path, act: Callable[[Cluster], Awaitable[None]], rules: str = ""
     async def main() -> None:
         cluster = await opened(folder, rules, FakeCoordinator(**redis))
         try:
-            await asyncio.wait_for(act(cluster), 20)  # type: ignore[arg-type]
+            await asyncio.wait_for(act(cluster), 120)  # type: ignore[arg-type]
         finally:
             cluster.session.worker.close()
 

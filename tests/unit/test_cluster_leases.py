@@ -91,5 +91,5 @@ def test_a_gate_is_done_only_where_its_links_are_known(
             await asyncio.sleep(0.01)
             await held.give(BEAT)
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 120))
     assert {each.gate: each.done for each in ledger.given} == done

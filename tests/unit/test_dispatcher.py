@@ -56,7 +56,7 @@ class Post:
             self.dispatcher.dispatch(request_to(URL).replace(callback=self.answered, errback=self.failed))
             assert self.dispatcher.is_busy
             assert self.engine.downloading == 1, "it counts at once"
-            await asyncio.wait_for(self.engine.idle(), 20)
+            await asyncio.wait_for(self.engine.idle(), 120)
             await asyncio.sleep(0)
 
         asyncio.run(run())

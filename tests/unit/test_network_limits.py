@@ -109,7 +109,7 @@ def test_an_endless_body_is_left_after_the_head(head):
     async def run():
         async with serve(floods) as peer, handler() as made:
             _, outcome = await ask(made, f"http://127.0.0.1:{peer.port}/", "GET")
-            await asyncio.wait_for(peer.gone.wait(), 5)
+            await asyncio.wait_for(peer.gone.wait(), 60)
             return outcome, peer
 
     outcome, peer = asyncio.run(run())
@@ -213,6 +213,6 @@ def test_cancelling_closes_the_connection(script):
             with contextlib.suppress(asyncio.CancelledError):
                 await asking
             await made.close()
-            await asyncio.wait_for(peer.gone.wait(), 5)
+            await asyncio.wait_for(peer.gone.wait(), 60)
 
     asyncio.run(run())

@@ -190,7 +190,7 @@ def test_questions_for_one_name_share_a_lookup():
 
     def lookup(host):
         asked.append(host)
-        assert release.wait(10)
+        assert release.wait(60)
         return [PUBLIC]
 
     async def run():
@@ -214,7 +214,7 @@ def test_a_slow_lookup_is_trouble_and_is_joined_later():
 
     def lookup(host):
         asked.append(host)
-        assert release.wait(10)
+        assert release.wait(60)
         return [PUBLIC]
 
     async def run():

@@ -153,7 +153,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Crawl]]:
 
 def in_loop(steps: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
-        await asyncio.wait_for(steps(), 20)  # type: ignore[arg-type]
+        await asyncio.wait_for(steps(), 120)  # type: ignore[arg-type]
 
     asyncio.run(run())
 

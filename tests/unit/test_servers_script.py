@@ -91,7 +91,7 @@ def test_the_server_is_gone_and_its_data_with_it(tmp_path: Path, monkeypatch: py
     def ping(url: str) -> None:
         host, _, port = url.removeprefix("redis://").partition(":")
         try:
-            with socket.create_connection((host, int(port)), timeout=5) as client:
+            with socket.create_connection((host, int(port)), timeout=60) as client:
                 client.sendall(b"PING\r\n")
                 assert client.recv(100) == b"+PONG\r\n"
         except ConnectionRefusedError:
