@@ -16,7 +16,7 @@ import pytest
 from linkcrawl.stores.contract import Query
 from linkcrawl.stores.opening import open_store
 from tests.contract.mongodb import database, server_url
-from tests.crawl.harness import environment, until
+from tests.crawl.harness import LIMIT, environment, until
 from tests.site.client import ROOT, running_site
 from tests.site.crowds import healthy
 
@@ -83,17 +83,17 @@ def _overlap(server: Path, store: str, told: dict[str, str]) -> None:
         try:
             until(lambda: site.count() > 3 or first.poll() is not None, "the first start asks")
             second = cron(server, **told)
-            out, err = second.communicate(timeout=60)
+            out, err = second.communicate(timeout=LIMIT)
             assert first.poll() is None, "it was over too soon to overlap"
             assert (second.returncode, out) == (2, "")
             expected = _documented(store.partition(":")[0], _running_under(first.pid))
             assert re.fullmatch(expected, err), f"{err} is not {expected}"
             assert err in (server / "linkcrawl" / "crawl.log").read_text()
-            assert first.communicate(timeout=60) == ("", "")  # cron mails nothing
+            assert first.communicate(timeout=LIMIT) == ("", "")  # cron mails nothing
             assert first.returncode == 0
         finally:
             first.kill()
-            first.wait(10)
+            first.wait()
     with closing(open_store(store)) as opened:
         assert Counter(record.url for record in opened.records(Query(history=True))) == Counter(urls)
 
