@@ -102,6 +102,27 @@ class LeaseResult:
 
 
 @frozen(kw_only=True)
+class HostAddress:
+    """A host to be placed. `domain`: its registered domain; `address`: where it is asked, empty where its name has
+    none, None to be told only what is recorded; `group`: the gate of its policy group, else empty."""
+
+    host: str
+    domain: str
+    address: str | None
+    group: str = ""
+
+
+@frozen(kw_only=True)
+class Placements:
+    """Where hosts belong. `found`: gate and address by host; `new`: those that nothing is recorded of. Those that are
+    in neither have to wait until gates are given back, ours (`closing`) or others'."""
+
+    found: Mapping[str, tuple[str, str]]
+    new: frozenset[str]
+    closing: tuple[str, ...]
+
+
+@frozen(kw_only=True)
 class LeaseRelease:
     """A gate that is given back. `wait`: seconds until it may send, None where that is unknown. `done`: no link is due
     there."""
@@ -135,6 +156,8 @@ class Coordinator:
         self._void = ""
         #: Seconds since the machine's start (clock.boot_time) until which the leases are ours.
         self.deadline = float("-inf")
+        self._moves: int | None = None  # the number of the last move that is known of; None before anything is
+        self._moved: list[str] = []
         #: Seconds spent waiting for Redis, and scripts run; for metrics.
         self.seconds, self.calls = 0.0, 0
 
@@ -148,6 +171,7 @@ class Coordinator:
         worker; `pace`: its settings that pace requests; `protocol`: the layout of what it passes on. Raises
         redis.RedisError."""
         self.session, self.deadline = uuid4().hex, float("-inf")
+        self._moves, self._moved = None, []
         sent = boot_time()
         given = {
             "lease": _ms(self._lease),
@@ -196,14 +220,26 @@ class Coordinator:
         """End the session; its gates were given back before."""
         await self._run("leave", {})
 
-    async def places(self, hosts: Sequence[str]) -> dict[str, str]:
-        """The gates of those of the hosts whose gate is recorded."""
-        found = await self._client.hmget(f"{PREFIX}{self.generation}:places", list(hosts)) if hosts else []
-        return {host: str(gate) for host, gate in zip(hosts, found, strict=True) if gate is not None}
+    async def place(self, hosts: Sequence[HostAddress], *, few: int, policies: str) -> Placements:
+        """The gates of hosts, recorded now where they are new. `few`: registered domains up to which an address is one
+        gate; `policies`: the digest of those that the groups are of."""
+        if not hosts:
+            return Placements(found={}, new=frozenset(), closing=())
+        rows = [(each.host, each.domain, False if each.address is None else each.address, each.group) for each in hosts]
+        reply = await self._run("place", {"hosts": rows, "few": few, "policies": policies})
+        if self._moves is None:
+            self._moves = reply["moves"]
+        return Placements(
+            found={host: (gate, address) for host, (gate, address) in dict(reply["found"]).items()},
+            new=frozenset(reply["new"]),
+            closing=tuple(reply["closing"]),
+        )
 
-    async def place(self, hosts: Sequence[tuple[str, str, str]], few: int) -> dict[str, str]:
-        """The gates of hosts (host key, registered domain, address or ""), recorded now where they are new."""
-        return dict(await self._run("place", {"hosts": hosts, "few": few}))
+    def take_moved(self) -> list[str]:
+        """What has moved, as the calls of `take` since the last one have heard: `host NAME`, or `gate NAME` for all
+        hosts of a gate."""
+        moved, self._moved = self._moved, []
+        return moved
 
     async def take(
         self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False
@@ -215,7 +251,11 @@ class Coordinator:
         asked = [(gate, _ms(max(seen_at, 0.0)), due) for gate, seen_at, due in gates]
         lapsing = self._lease * (KEEP_LEASES - 1)  # tickets are renewed far more often than once a lease
         given = {"gates": asked, "wanted": wanted, "now": _ms(now), "lapsing": _ms(lapsing)}
-        return [_taken(row) for row in await self._run("take", given) if row]
+        reply = await self._run("take", given | {"moves": self._moves or 0})
+        if self._moves is not None:
+            self._moved += reply["moved"]
+        self._moves = reply["moves"]
+        return [_taken(row) for row in reply["taken"] if row]
 
     async def give(self, gates: Iterable[LeaseRelease]) -> None:
         """Give gates back."""

@@ -52,7 +52,7 @@ class Leases:
         self._host_states, self._withdrawals = frontier.host_states, frontier.withdrawals
         self._coordinator = coordinator
         self._table, self._transfers, self._permits = table, transfers, permits
-        self.placement = GatePlacement(frontier, coordinator)
+        self.placement = GatePlacement(frontier, coordinator, table, close=self._close_if_ours)
         self._candidates = Candidates(frontier, lambda host: host in table.gate_of)
         self._pending = PendingLeases(frontier.session)
         self._handover = Handover(frontier, transfers, self._pending)
@@ -183,10 +183,11 @@ class Leases:
                 (result,) = await self._ask([(gate, 0.0, 0)], wanted=True)
                 is_ours = result.standing == "taken"
                 if is_ours:
-                    await self._open({gate: {host_of(routed.task) for routed in waiting}}, {gate: result})
+                    hosts = {host_of(routed.task) for routed in waiting}
+                    await self._open({gate: self._still_at(gate, hosts)}, {gate: result})
             if is_ours:
                 for routed in self._pending.pop(gate):
-                    self._router.offer(routed)
+                    self._router.place(routed.task, first=routed.first)
 
     async def _ask(self, gates: list[tuple[str, float, int]], *, wanted: bool = False) -> list[LeaseResult]:
         """Ask Redis for gates. One that is ours and isn't open here is given back: an answer of Redis was lost."""
@@ -196,6 +197,7 @@ class Leases:
             self._give_back(name for name, _, _ in gates)
             raise
         self._give_back(name for (name, _, _), result in zip(gates, results, strict=True) if result.standing == "mine")
+        self.placement.follow_moves()
         return results
 
     def _give_back(self, names: Iterable[str]) -> None:
@@ -223,7 +225,13 @@ class Leases:
                 for host in gates[name]:
                     self._queue.hosts[host].due = 0
         taken = {name: result for name, result in results.items() if result.standing == "taken"}
-        await self._open({name: gates[name] for name in taken}, taken)
+        for name in taken:
+            self._candidates.mark_leased(gates[name] - self._still_at(name, gates[name]))
+        await self._open({name: self._still_at(name, gates[name]) for name in taken}, taken)
+
+    def _still_at(self, gate: str, hosts: set[str]) -> set[str]:
+        """Of the hosts that a gate was asked for those that haven't moved meanwhile."""
+        return {host for host in hosts if host in self._keeper.looked_up and self._keeper.gate_of(host) == gate}
 
     async def _open(self, hosts: Mapping[str, set[str]], taken: Mapping[str, LeaseResult]) -> None:
         """Gates that are ours now: all that is known of their hosts out of the store, then their links."""
@@ -352,6 +360,37 @@ class Leases:
         self._table.closing.setdefault(name, self._session.now())
         self._handover.drain(name)
         self._queue.give_back(self._table.leases[name].hosts, keep=self._transfers.held_links())
+
+    def _close_if_ours(self, name: str) -> None:
+        if self._table.has(name) and name not in self._table.closing:
+            self._close(name)
+
+    def relocate(self, host: str, addresses: tuple[str, ...]) -> None:
+        """A host's name leads to these addresses now, or this one has answered: it leaves its gate, which is ours. Its
+        links stay due, and hops that go to it wait until all workers have agreed on its new gate."""
+        name = self._keeper.entered(host)
+        if name is None or not self._table.has(name) or not self.placement.move(host, addresses):
+            return
+        gate, table = self._bench.gates[name], self._table
+        waits_until = min(gate.wake, self._session.now() + self._keeper.bare_delay(name))
+        waiting = self._bench.drain(gate)
+        self._keeper.leave(name, host)
+        table.leases[name].hosts.discard(host)
+        table.gate_of.pop(host, None)
+        table.released_hosts.add(host)
+        self._queue.give_back([host], keep=self._transfers.held_links())
+        self._keeper.recompute(gate)
+        gate.wake = max(gate.wake, waits_until)
+        if gate.state is not GateState.IN_FLIGHT:
+            self._bench.retime(gate, gate.wake)
+        for lane, task in waiting:
+            if host_of(task) != host:
+                self._router.offer(RoutedTask(task=task, lane=lane))
+            elif isinstance(task, Request):
+                self._router.place(task)
+        if host in self._queue.hosts:
+            self._candidates.mark_leased([host])
+        self._engine.wake()
 
     def _close_excess(self, heartbeat: HeartbeatReply) -> None:
         """Close every second of the gates that are many more than our share, so that large and small ones go alike."""

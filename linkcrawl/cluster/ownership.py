@@ -64,6 +64,10 @@ class ClusterOwnership:
         await self._worker.locate(host)
         return True
 
+    def relocates(self, host: str, addresses: tuple[str, ...]) -> bool:
+        self._worker.leases.relocate(host, addresses)
+        return True
+
     def routes_elsewhere(self, gate: str, routed: RoutedTask) -> bool:
         return self._worker.routes_elsewhere(gate, routed)
 

@@ -9,6 +9,7 @@ import logging
 from attrs import evolve
 
 from linkcrawl.cluster.coordinator import HeartbeatReply
+from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.session import Session
 
 logger = logging.getLogger(__name__)
@@ -16,6 +17,11 @@ logger = logging.getLogger(__name__)
 #: Seconds that policies may differ before it is logged, as workers read an edited file one after the other; and between
 #: two lines about it.
 DIFFER, REPEAT = 10.0, 60.0
+
+
+def fingerprint(policies: Policies) -> str:
+    """A digest of the rules of policies."""
+    return hashlib.blake2b(repr(policies.rules).encode(), digest_size=8).hexdigest()
 
 
 class PolicyVersion:
@@ -52,4 +58,4 @@ class PolicyVersion:
         return self._differ_since is not None and self._session.now() - self._differ_since > seconds
 
     def _fingerprint(self) -> str:
-        return hashlib.blake2b(repr(self._session.policies.rules).encode(), digest_size=8).hexdigest()
+        return fingerprint(self._session.policies)

@@ -122,7 +122,7 @@ class ClusterWorker:
     async def locate(self, host: str) -> None:
         """Have the gate of a host recorded for all workers, as soon as Redis can be asked."""
         while True:
-            with suppress(SessionLost, redis.RedisError):
+            with suppress(SessionLost, StoreLost, redis.RedisError):
                 if self._joined:  # else what the generation of before has recorded may not hold any more
                     await self.leases.placement.locate([host])
                     if host in self._frontier.keeper.looked_up:

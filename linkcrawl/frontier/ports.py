@@ -171,6 +171,10 @@ class Ownership(Protocol):
     async def place_host(self, host: str) -> bool:
         """Have all workers agree on a host's gate; False where there are none, and the router decides by itself."""
 
+    def relocates(self, host: str, addresses: tuple[str, ...]) -> bool:
+        """A host's name leads to these addresses now, or this one has answered. True where all workers have to agree on
+        its gate: it is placed again once they have; False where there are none, and the router moves it by itself."""
+
     def routes_elsewhere(self, gate: str, routed: RoutedTask) -> bool:
         """True where a task for a gate isn't for this process any more: it was passed on, or its link stays due."""
 
@@ -235,6 +239,9 @@ class LocalOwnership:
         return True
 
     async def place_host(self, host: str) -> bool:
+        return False
+
+    def relocates(self, host: str, addresses: tuple[str, ...]) -> bool:
         return False
 
     def routes_elsewhere(self, gate: str, routed: RoutedTask) -> bool:

@@ -130,7 +130,8 @@ class HostRouter:
     def relocate(self, host: str, addresses: tuple[str, ...]) -> None:
         """A host's name leads to these addresses now, or this one has answered: it, and whoever else is concerned, go
         to the gates where they belong."""
-        self._move(self._keeper.learn_addresses(host, addresses))
+        if not self._ownership.relocates(host, addresses):
+            self._move(self._keeper.learn_addresses(host, addresses))
 
     def _move(self, hosts: Iterable[str]) -> None:
         """These hosts belong to other gates now. What waits for them goes there, and what their gates have still to

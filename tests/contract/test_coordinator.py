@@ -12,7 +12,15 @@ import pytest
 import redis as sync_redis
 
 from linkcrawl.clock import boot_time
-from linkcrawl.cluster.coordinator import MARGIN, PREFIX, Coordinator, JoinReply, LeaseRelease, WaitingTransfer
+from linkcrawl.cluster.coordinator import (
+    MARGIN,
+    PREFIX,
+    Coordinator,
+    HostAddress,
+    JoinReply,
+    LeaseRelease,
+    WaitingTransfer,
+)
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from linkcrawl.units import DAY
@@ -258,16 +266,85 @@ def test_a_gate_that_is_wanted_goes_to_who_wants_it(url: str) -> None:
     run(url, act, workers=3)
 
 
+async def placed(ledger: Coordinator, *hosts: HostAddress, few: int = 4, policies: str = "p") -> dict[str, str]:
+    """The gates of those that have one."""
+    found = (await ledger.place(hosts, few=few, policies=policies)).found
+    return {host: gate for host, (gate, _) in found.items()}
+
+
+def at(host: str, address: str | None, group: str = "") -> HostAddress:
+    return HostAddress(host=host, domain=".".join(host.split(".")[-2:]), address=address, group=group)
+
+
 def test_hosts_of_one_address_share_a_gate_for_all_workers_unless_strangers_live_there(url: str) -> None:
     async def act(one: Coordinator, other: Coordinator) -> None:
-        museum = [("a.museum", "museum.org", "192.0.2.1"), ("b.museum", "museum.org", "192.0.2.1")]
-        assert await one.place(museum, 2) == {"a.museum": "a.museum", "b.museum": "a.museum"}
-        assert await other.place([museum[1]], 2) == {"b.museum": "a.museum"}
-        assert await other.places(["b.museum", "new"]) == {"b.museum": "a.museum"}
-        cdn = [(f"{n}.org", f"{n}.org", "192.0.2.2") for n in range(4)]
-        placed = await other.place(cdn, 2)
-        assert placed == {"0.org": "0.org", "1.org": "0.org", "2.org": "2.org", "3.org": "3.org"}
-        assert await one.place([("nowhere", "nowhere", "")], 2) == {"nowhere": "nowhere"}
+        museum = [at(f"{name}.museum.org", "1") for name in ("a", "b")]
+        assert await placed(one, *museum, few=2) == {host.host: "a.museum.org" for host in museum}
+        assert await placed(other, museum[1], few=2) == {"b.museum.org": "a.museum.org"}
+        asked = await other.place([at("b.museum.org", None), at("new.org", None)], few=2, policies="p")
+        assert (asked.found, asked.new) == ({"b.museum.org": ("a.museum.org", "1")}, {"new.org"})
+        cdn = [at(f"{number}.org", "2") for number in range(4)]
+        found = await placed(other, *cdn, few=2)
+        assert found == {"0.org": "0.org", "1.org": "0.org", "2.org": "2.org", "3.org": "3.org"}
+        assert await placed(one, at("nowhere.org", "")) == {"nowhere.org": "nowhere.org"}
+
+    run(url, act)
+
+
+def test_a_name_that_is_looked_up_late_moves_when_nobody_else_leases_its_gate(url: str) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        assert await placed(one, at("a.org", "1"), at("late.org", "")) == {"a.org": "a.org", "late.org": "late.org"}
+        assert await standings(one, "late.org") == ["taken"]
+        assert await placed(other, at("late.org", "1")) == {"late.org": "late.org"}, "its holder may be sending there"
+        for _ in range(2):  # an answer may get lost
+            assert await placed(one, at("late.org", "1")) == {"late.org": "a.org"}
+        assert await placed(other, at("late.org", None)) == {"late.org": "a.org"}
+        assert await placed(one, at("late.org", "")) == {"late.org": "a.org"}, "not found just now is no move"
+
+    run(url, act)
+
+
+def test_whoever_leases_a_gate_hears_with_it_which_hosts_have_left(url: str) -> None:
+    """What a worker has heard of hosts may be old; a gate that a host has left it can't lease without hearing of it."""
+
+    async def act(one: Coordinator, other: Coordinator, third: Coordinator) -> None:
+        for worker in (one, other):
+            await placed(worker, at("a.org", "1"), at("b.org", "1"), at("c.org", "2"))
+        assert await standings(one, "a.org") == ["taken"]
+        assert await placed(one, at("b.org", "2")) == {"b.org": "c.org"}
+        assert other.take_moved() == []
+        assert await standings(other, "a.org") == ["held"]
+        await one.give([LeaseRelease(gate="a.org", wait=0.0, done=False)])
+        assert await standings(other, "a.org", looked=time.time() + 9) == ["taken"]
+        assert other.take_moved() == ["host b.org"]
+        assert await standings(other, "c.org") == ["taken"]
+        assert other.take_moved() == [], "once"
+        await placed(third, at("b.org", None))
+        assert await standings(third, "x") == ["taken"]
+        assert third.take_moved() == [], "it has asked since"
+
+    run(url, act, workers=3)
+
+
+def test_a_group_takes_over_the_address_of_one_of_its_hosts_once_the_gate_there_is_given_back(url: str) -> None:
+    async def act(one: Coordinator, other: Coordinator) -> None:
+        await placed(one, at("lone.org", "1"))
+        assert await standings(one, "lone.org") == ["taken"]
+        groups = at("a.group.org", "1", "policy g")
+        waits = await other.place([groups], few=4, policies="p")
+        assert (waits.found, waits.new, waits.closing) == ({}, frozenset(), ())
+        assert (await one.heartbeat(busy=True, load=1, policies="p")).notifications == ("lone.org",)
+        assert dict((await one.collect(["lone.org"]))[1]).keys() == {"lone.org"}, "another session wants it"
+        assert (await one.place([groups], few=4, policies="p")).closing == ("lone.org",)
+        await one.give([LeaseRelease(gate="lone.org", wait=0.0, done=False)])
+        assert await placed(other, groups) == {"a.group.org": "policy g"}
+        assert await standings(one, "lone.org") in (["held"], ["empty"], ["taken"])
+        assert one.take_moved() == ["gate lone.org"]
+        assert await placed(one, at("lone.org", None), at("late.net", "1")) == dict.fromkeys(
+            ["lone.org", "late.net"], "policy g"
+        )
+        other_file = await placed(one, at("lone.org", None), policies="q")
+        assert other_file == {"lone.org": "lone.org"}, "groups are those of the policies in force"
 
     run(url, act)
 
@@ -392,7 +469,7 @@ DAMAGES: dict[str, Damage] = {
     "emptied": lambda client, one: client.flushdb(),
     **{
         f"{name} evicted": lambda client, one, name=name: client.delete(f"{PREFIX}{one.generation}:{name}")  # type: ignore[misc]
-        for name in ("workers", "gates", "places", "representatives", "state")
+        for name in ("workers", "gates", "places", "addresses", "representatives", "groups", "moves", "state")
     },
 }
 
@@ -402,7 +479,8 @@ def test_what_redis_has_lost_makes_all_that_it_holds_void(url: str, damage: Dama
     """For every worker at its next call; nobody leases anything on the strength of it in between."""
 
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.place([("a", "a.example", "192.0.2.1")], 3)
+        await placed(one, at("a.org", "1"), at("x.group.org", "2", "policy g"))
+        await placed(one, at("a.org", "2"))
         await one.take([("a", 0.0, 1)], time.time())
         await one.give([LeaseRelease(gate="a", wait=0.0, done=False)])
         await one.take([("b", 0.0, 1)], time.time())
@@ -542,7 +620,8 @@ def test_nothing_that_a_crawl_of_weeks_needs_expires_under_it(url: str) -> None:
                 client.pexpire(name, max(0, left - round(seconds * 1000)))
 
     async def act(one: Coordinator, other: Coordinator) -> None:
-        await one.place([("a", "a.example", "192.0.2.1"), ("b", "b.example", "192.0.2.1")], 3)
+        await placed(one, at("a.org", "1"), at("b.org", "1"), at("m.org", "2"), at("x.group.org", "2", "policy g"))
+        await placed(one, at("m.org", "1"))
         await one.take([("a", 0.0, 1), ("c", 0.0, 1)], time.time())
         await one.give([LeaseRelease(gate="c", wait=7 * DAY, done=True)])
         with sync_redis.Redis.from_url(url) as client:
@@ -552,8 +631,9 @@ def test_nothing_that_a_crawl_of_weeks_needs_expires_under_it(url: str) -> None:
                     await worker.heartbeat(busy=True, load=1, policies="p", held=["a"] if worker is one else [])
                 pass_by(client, 2.9 * DAY)
             assert {str(name) for name in client.scan_iter(f"{PREFIX}*")} == kept
-        assert await one.places(["a", "b"]) == {"a": "a", "b": "a"}
-        assert await one.place([("d", "d.example", "192.0.2.1")], 3) == {"d": "a"}  # its address is still led by a
+        assert await placed(one, at("m.org", None), at("b.org", None)) == {"m.org": "a.org", "b.org": "a.org"}
+        assert await placed(one, at("d.org", "1")) == {"d.org": "a.org"}, "its address is still led by a"
+        assert await placed(one, at("e.org", "2")) == {"e.org": "policy g"}
         assert await standings(other, "a", "c") == ["held", "empty"]
         with sync_redis.Redis.from_url(url) as client:  # nobody for three days
             pass_by(client, 3.1 * DAY)

@@ -15,9 +15,11 @@ from linkcrawl.check.procedure import Check, Next, Rules, begin
 from linkcrawl.clock import boot_time
 from linkcrawl.cluster.coordinator import (
     HeartbeatReply,
+    HostAddress,
     JoinReply,
     LeaseRelease,
     LeaseResult,
+    Placements,
     TimeReading,
     WaitingTransfer,
 )
@@ -35,6 +37,10 @@ TIME = TimeReading(now=T0, at=T0, error=0.0)
 ALONE = HeartbeatReply(others=0, busy=0, load=0, agreed=True, paces=(), notifications=(), missing=(), time=TIME)
 
 
+#: Where hosts are unless they have moved.
+ONE = "192.0.2.1"
+
+
 @define(eq=False)
 class FakeCoordinator:
     """Redis, as one worker sees it. What is asked for is answered by these fields; `log` has the calls. `fault`, where
@@ -49,6 +55,8 @@ class FakeCoordinator:
     waiting_gates: list[str] = field(factory=list)
     deaths: dict[str, int] = field(factory=dict)
     fault: Exception | None = None
+    gates: dict[str, str] = field(factory=dict)
+    moved: list[str] = field(factory=list)
     log: list[tuple[str, Any]] = field(factory=list)
     deadline: float = float("-inf")
     generation: str = "1"
@@ -90,9 +98,14 @@ class FakeCoordinator:
     async def close(self) -> None:
         self._call("close")
 
-    async def places(self, hosts: Sequence[str]) -> dict[str, str]:
-        self._call("places", tuple(hosts))
-        return {host: host for host in hosts}
+    async def place(self, hosts: Sequence[HostAddress], *, few: int, policies: str) -> Placements:
+        self._call("place", tuple(each.host for each in hosts))
+        found = {each.host: (each.group or self.gates.get(each.host, each.host), each.address or ONE) for each in hosts}
+        return Placements(found=found, new=frozenset(), closing=())
+
+    def take_moved(self) -> list[str]:
+        moved, self.moved = self.moved, []
+        return moved
 
     async def take(
         self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False

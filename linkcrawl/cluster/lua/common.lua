@@ -24,7 +24,9 @@ end
 -- How much the keys hold that nobody may lease a gate without: who is alive, who leases what, which host is where.
 local function sizes()
   return redis.call('ZCARD', key('workers')) .. ' ' .. redis.call('HLEN', key('gates')) .. ' '
-    .. redis.call('HLEN', key('places')) .. ' ' .. redis.call('HLEN', key('representatives'))
+    .. redis.call('HLEN', key('places')) .. ' ' .. redis.call('HLEN', key('addresses')) .. ' '
+    .. redis.call('HLEN', key('representatives')) .. ' ' .. redis.call('HLEN', key('groups')) .. ' '
+    .. redis.call('ZCARD', key('moves'))
 end
 -- Stands at the end of every script that changes one of these keys; and before every script's work, for a Redis that is
 -- full refuses here, and nothing has changed.

@@ -31,7 +31,7 @@ end
 -- Every key that lasts longer than one visit of a gate: otherwise a crawl of weeks loses it.
 for _, name in ipairs({
   'state', 'workers', 'about', 'busy', 'load', 'policies', 'pace', 'protocol', 'gates', 'wakes', 'done', 'in_flight',
-  'places', 'representatives', 'domains', 'limits', 'permits', 'transfer_gates',
+  'places', 'addresses', 'representatives', 'domains', 'groups', 'moves', 'limits', 'permits', 'transfer_gates',
 }) do
   keep_alive(name)
 end

@@ -1,15 +1,24 @@
 -- Leases gates for the session. given: gates, a list of {gate, seen (ms: when its due links were counted), due (how many
 -- links that were)}; wanted: reserve the gate for this session where another leases it; lapsing (ms): a ticket that ends so soon is
--- renewed by nobody. Gives for each gate its standing
--- and, where it is leased now, all that belongs to it; checks stay where they are until tickets.lua takes them in.
+-- renewed by nobody; moves, the number of the last move (place.lua) that this worker knows of. Gives as taken for each gate its standing
+-- and, where it is leased now, all that belongs to it; checks stay where they are until tickets.lua takes them in. Gives
+-- as moved what has moved since, and as moves the number of the last move: what this worker knows of these hosts, and of
+-- the hosts of these gates, does not hold any more.
 local taken = {}
+local function reply()
+  return cjson.encode({
+    taken = taken,
+    moved = redis.call('ZRANGEBYSCORE', key('moves'), '(' .. given.moves, '+inf'),
+    moves = tonumber(redis.call('HGET', key('state'), 'moves') or '0'),
+  })
+end
 local WANTED = 5000 -- ms that a gate is reserved for the session that wants it, unless it asks again
 -- Who leased gates before this generation may use them until its leases are over, for it may not know of it.
 if tonumber(redis.call('HGET', key('state'), 'shut')) > now then
   for i in ipairs(given.gates) do
     taken[i] = {standing = 'shut'}
   end
-  return cjson.encode(taken)
+  return reply()
 end
 for i, each in ipairs(given.gates) do
   local gate, seen, due = each[1], each[2], each[3]
@@ -61,4 +70,4 @@ for i, each in ipairs(given.gates) do
   end
 end
 note_sizes()
-return cjson.encode(taken)
+return reply()
