@@ -14,6 +14,7 @@ import pytest
 import redis as sync_redis
 
 from linkcrawl.cluster.coordinator import Coordinator
+from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.placement import GatePlacement
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.network.resolver import Resolver
@@ -45,8 +46,8 @@ def test_a_name_that_takes_long_holds_up_no_other(url: str, tmp_path: Path) -> N
     async def main(keeper: Gatekeeper) -> None:
         ledger, resolver = Coordinator.connect(url, 30.0), Resolver(lookup=lookup)
         await ledger.join({}, policies="p", pace="{}", protocol="1")
-        frontier: Any = SimpleNamespace(keeper=keeper, resolver=resolver)
-        places = GatePlacement(frontier, ledger)
+        frontier: Any = SimpleNamespace(session=at, keeper=keeper, resolver=resolver, host_states=None)
+        places = GatePlacement(frontier, ledger, LeaseTable(at), close=lambda name: None)
         began = time.monotonic()
         both = (places.locate([SLOW, "a.example", "", "b.example"]), places.locate(["a.example", SLOW]))
         await asyncio.gather(*both)

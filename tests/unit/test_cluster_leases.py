@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from linkcrawl.cluster.coordinator import HeartbeatReply, LeaseRelease, LeaseResult
+from linkcrawl.cluster.coordinator import HeartbeatReply, HostAddress, LeaseRelease, LeaseResult, Placements
 from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.leases import Leases
 from linkcrawl.cluster.rate_permits import RatePermits
@@ -33,8 +33,12 @@ class Ledger:
     async def transfer_gates(self, most: int) -> list[str]:
         return self.hop_gates
 
-    async def places(self, hosts: Sequence[str]) -> dict[str, str]:
-        return {host: host for host in hosts}
+    async def place(self, hosts: Sequence[HostAddress], *, few: int, policies: str) -> Placements:
+        found = {each.host: (each.host, "192.0.2.1") for each in hosts}
+        return Placements(found=found, new=frozenset(), closing=())
+
+    def take_moved(self) -> list[str]:
+        return []
 
     async def take(
         self, gates: Sequence[tuple[str, float, int]], now: float, *, wanted: bool = False
