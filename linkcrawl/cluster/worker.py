@@ -142,6 +142,7 @@ class ClusterWorker:
             # until all others have read the same policies, and given back their gates
             self.heartbeat = evolve(self.heartbeat, agreed=False)
         self.leases.close_all()
+        self.leases.placement.clear()
         for request in self._frontier.postponed.take_all():
             self.leases.pass_on(request)
 
