@@ -9,6 +9,7 @@ clock of a server instead, and follow it at once.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -29,6 +30,13 @@ EARLIEST = 1_767_225_600.0
 def boot_time() -> float:
     """Seconds since the machine was started, suspensions included where the system can tell (Linux)."""
     return time.clock_gettime(_BOOT)
+
+
+def until_next(seconds: float) -> float:
+    """Seconds until the loop's clock comes to a multiple of `seconds`, a tenth more at most. Whatever sleeps so long
+    wakes together, so that a process that has nothing to do wakes seldom."""
+    wait = seconds - asyncio.get_running_loop().time() % seconds
+    return wait if wait > seconds / 10 else wait + seconds
 
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

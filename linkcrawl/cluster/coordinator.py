@@ -198,11 +198,20 @@ class Coordinator:
         unless another worker has begun it before."""
         self._void = self.generation
 
-    async def heartbeat(self, *, busy: bool, load: int, policies: str, held: Sequence[str] = ()) -> HeartbeatReply:
+    async def heartbeat(
+        self, *, busy: bool, load: int, policies: str, held: Sequence[str] = (), idle: bool = False
+    ) -> HeartbeatReply:
         """Renew the session. `load`: how many gates with work it leases; `held`: some of its gates, which Redis
-        compares with what it knows."""
+        compares with what it knows; `idle`: nothing but heartbeats was sent since the last one."""
         sent = boot_time()
-        given = {"lease": _ms(self._lease), "busy": busy, "load": load, "policies": policies, "held": held}
+        given = {
+            "lease": _ms(self._lease),
+            "busy": busy,
+            "load": load,
+            "policies": policies,
+            "held": held,
+            "idle": idle,
+        }
         reply = await self._run("heartbeat", given)
         self.deadline = sent + self._lease - MARGIN
         return HeartbeatReply(

@@ -76,6 +76,11 @@ class Leases:
         """True while a gate is about to come or go, and a crawl that ends waits for it."""
         return bool(self._pending.may_come or self._opening) or self._table.is_moving
 
+    @property
+    def waits_for_others(self) -> bool:
+        """True while hosts have due links whose gates could not be leased, as the last round has seen it."""
+        return self.is_shut or len(self._candidates) > 0
+
     def may_take_more(self, heartbeat: HeartbeatReply) -> bool:
         """True where gates that may be free are within this worker's share."""
         if not self._candidates or self._queue.spent or not heartbeat.agreed or self.is_shut:

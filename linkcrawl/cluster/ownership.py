@@ -57,6 +57,9 @@ class ClusterOwnership:
     def feeds_host(self, host: str) -> bool:
         return self._worker.table.feeds_host(host)
 
+    def links_are_due(self) -> None:
+        self._worker.stir()
+
     def keeps_state_of(self, name: str) -> bool:
         return self._worker.table.knows(name)
 

@@ -21,7 +21,7 @@ import redis
 from attrs import evolve
 from scrapy.http import Request
 
-from linkcrawl.clock import boot_time
+from linkcrawl.clock import boot_time, until_next
 from linkcrawl.cluster.codec import VERSION
 from linkcrawl.cluster.coordinator import LAYOUT, Coordinator, HeartbeatReply, TimeReading
 from linkcrawl.cluster.lease_table import LeaseTable
@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two renewals of the session, and between two rounds of giving and taking gates.
 HEARTBEAT, ROUND = 0.5, 0.25
+#: Seconds between two of either while nobody in the cluster has anything to do, or this part of the lease.
+IDLE, OF_LEASE = 4.0, 1 / 3
 #: Seconds until the next round where there are gates to be had.
 SOON = 0.02
 #: Seconds between two renewals of tickets, and between two lines about a Redis that is away.
@@ -73,6 +75,8 @@ class ClusterWorker:
         self._quiet_since: float | None = None
         self._in_flight = InFlightReporter(coordinator, self._spawn)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._stirred = asyncio.Event()
+        self._was_idle = False  # at the last heartbeat
         self._loops: list[asyncio.Task[None]] = []
         #: Sessions that were lost, and when the last of them was (Unix seconds).
         self.losses, self.lost_at = 0, float("-inf")
@@ -113,6 +117,7 @@ class ClusterWorker:
             return False
         else:
             self.leases.request_lease(gate, routed)
+            self.stir()
         return True
 
     def is_poison(self, link: DueLink) -> bool:
@@ -141,10 +146,15 @@ class ClusterWorker:
         if self.heartbeat is not None:
             # until all others have read the same policies, and given back their gates
             self.heartbeat = evolve(self.heartbeat, agreed=False)
+        self.stir()
         self.leases.close_all()
         self.leases.placement.clear()
         for request in self._frontier.postponed.take_all():
             self.leases.pass_on(request)
+
+    def stir(self) -> None:
+        """There is something to do: an idle worker looks at once."""
+        self._stirred.set()
 
     # Its life.
 
@@ -201,7 +211,18 @@ class ClusterWorker:
             await self._try(act)
             self.has_session()
             takes_more = seconds == ROUND and self.heartbeat is not None and self.leases.may_take_more(self.heartbeat)
-            await asyncio.sleep(SOON if takes_more else seconds)
+            if takes_more or not self._is_idle():
+                await asyncio.sleep(SOON if takes_more else seconds)
+                continue
+            await self._rest()
+            if seconds == ROUND and self._stirred.is_set():  # policies of others may have changed meanwhile
+                await self._try(self._renew_session)
+
+    async def _rest(self) -> None:
+        """Wait until something stirs, for a while at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until_next(min(IDLE, self._session.config.lease * OF_LEASE))):
+                await self._stirred.wait()
 
     async def _try(self, act: Callable[[], Awaitable[None]]) -> None:
         epoch = self._session.lease_epoch
@@ -232,9 +253,15 @@ class ClusterWorker:
             self._name_server(joined.run_id)
             self._follow_clock(joined.time, begins_anew=before in ("", self._coordinator.generation))
         held = self.table.some()
+        idle = self._is_idle()
         reply = await self._coordinator.heartbeat(
-            busy=self._is_busy(), load=self.leases.load, policies=policies, held=list(held)
+            busy=self._is_busy(),
+            load=self.leases.load,
+            policies=policies,
+            held=list(held),
+            idle=idle and self._was_idle,
         )
+        self._was_idle = idle
         self._redis_answers()
         self._follow_clock(reply.time)
         if any(self.table.leases.get(gate) is held[gate] for gate in reply.missing):  # else it was given back meanwhile
@@ -273,6 +300,7 @@ class ClusterWorker:
         if not self._joined or self.heartbeat is None:
             return
         heartbeat, now = self.heartbeat, self._session.now()
+        self._stirred.clear()
         self.permits.return_unused()
         await self.transfers.receive()
         await self.transfers.report_ended()
@@ -312,6 +340,15 @@ class ClusterWorker:
         has_own_work = len(frontier.in_flight) > 0 or frontier.feeder.is_fetching or frontier.has_work()
         at_work = has_own_work or self.leases.is_busy or self.transfers.is_sending or bool(self._tasks)
         return at_work or not self._has_looked
+
+    def _is_idle(self) -> bool:
+        """True where nobody in the cluster has anything to do until links come due or are added. A crawl that may end
+        looks on: so does one whose Redis is away."""
+        heartbeat = self.heartbeat
+        if not self._session.arguments.continuous or heartbeat is None or self._away_since is not None:
+            return False
+        all_rest = heartbeat.agreed and not heartbeat.busy and not self._is_busy()
+        return all_rest and not (self._stirred.is_set() or self.table.leases or self.leases.waits_for_others)
 
     # Inside.
 

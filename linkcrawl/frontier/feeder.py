@@ -112,8 +112,11 @@ class Feeder:
         asked = steady()
         backlog = await retry_while_store_lost(self._session, self._queue.backlog, self._session.store)
         self.refresh_seconds, self.refreshed_at = steady() - asked, began
-        for queue in self._queue.refresh(backlog, self._session.now()):
+        grown = self._queue.refresh(backlog, self._session.now())
+        for queue in grown:
             self.wants_refill(queue)
+        if grown:
+            self._ownership.links_are_due()
 
     def clear(self) -> None:
         """Forget everything; the next reading of the backlog begins anew."""

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from linkcrawl.clock import until_next
 from linkcrawl.errors import ClaimLost, PolicyError, StoreLost
 from linkcrawl.frontier.clock_follower import ClockFollower
 from linkcrawl.frontier.feeder import Feeder
@@ -18,6 +19,7 @@ from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.frontier.postponed import PostponedHops
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
+from linkcrawl.items import Order
 from linkcrawl.session import FUTURE, Session
 from linkcrawl.stores.history import oldest, prune_windows
 from linkcrawl.text import span
@@ -25,8 +27,9 @@ from linkcrawl.units import DAY
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two ticks. Orders and policies are promised to act within 5 seconds.
-TICK = 2.0
+#: Seconds between two ticks, also while a continuous crawl has nothing to do. Orders and policies are promised to act
+#: within 5 seconds.
+TICK, IDLE_TICK = 2.0, 4.0
 #: Ticks between two times that host state is saved.
 REMEMBER = 2
 #: Seconds between two prunings of the history in a continuous crawl.
@@ -150,20 +153,20 @@ class MaintenanceLoop:
     async def _run(self) -> None:
         count = 0
         while True:
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(until_next(IDLE_TICK) if self._is_idle() else TICK)
             count += 1
             try:
                 self._check_clock()
                 self._warn_of_the_future()
                 self._read_policies()
-                await self._take_orders()
+                revision = await self._read_store()
                 self._postponed.review()
                 if count % REMEMBER == 0:
                     await self._host_states.save()
                 if self._session.arguments.continuous:
                     if self._session.now() - (self._pruned_at or self._session.started_at) > PRUNE:
                         await self.prune()
-                    await self._look_for_links()
+                    await self._look_for_links(revision)
             except ClaimLost as fault:
                 self._give_up(fault)
                 return
@@ -176,7 +179,7 @@ class MaintenanceLoop:
         """Follow the machine's clock where it has been set. After a suspension wake the engine: timers did not run
         meanwhile, and gates may be open."""
         session, beat = self._session, self._session.clock.steady()
-        if beat - self._beat_at > 2 * TICK:
+        if beat - self._beat_at > 2 * IDLE_TICK:
             self._engine.wake()
         self._beat_at = beat
         jump = session.clock.check_jump()
@@ -188,13 +191,18 @@ class MaintenanceLoop:
                 self._pruned_at += jump.seconds
         self._clock_follower.follow(jump)
 
-    async def _look_for_links(self) -> None:
+    def _is_idle(self) -> bool:
+        """True while a continuous crawl has nothing to send or to store before links come due or are added."""
+        wake = self._bench.next_wake()
+        at_rest = (wake is None or wake == float("inf")) and not self._feeder.is_busy and not self._feeder.under_way
+        return at_rest and self._session.arguments.continuous
+
+    async def _look_for_links(self, revision: int) -> None:
         """Read the backlog where another process has added links or a link has come due, as often as costs little."""
         session, store = self._session, self._session.store
         now = session.now()
         if now < self._refreshed_at + REFRESH + REFRESH_COST * self._feeder.refresh_seconds:
             return
-        revision = await session.worker.call(store.revision)
         if revision != self._revision or now >= min(self._next_due, self._feeder.again_at):
             self._revision, self._refreshed_at = revision, now
             self._feeder.refresh_backlog()
@@ -214,8 +222,14 @@ class MaintenanceLoop:
             self._feeder.reconsider()
             self._engine.wake()
 
-    async def _take_orders(self) -> None:
-        orders = await self._session.worker.call(self._session.store.orders)
+    async def _read_store(self) -> int:
+        """Take people's orders, and return the store's revision, in one visit of its thread."""
+        store = self._session.store
+        orders, revision = await self._session.worker.call(lambda: (store.orders(), store.revision()))
+        self._take_orders(orders)
+        return revision
+
+    def _take_orders(self, orders: dict[str, Order]) -> None:
         changed = self._keeper.take_orders(orders)
         if changed:
             self._feeder.reconsider()

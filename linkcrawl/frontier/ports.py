@@ -165,6 +165,9 @@ class Ownership(Protocol):
     def feeds_host(self, host: str) -> bool:
         """True where due links of the host are to be fetched here."""
 
+    def links_are_due(self) -> None:
+        """A reading of the backlog has found hosts with due links that had none before."""
+
     def keeps_state_of(self, name: str) -> bool:
         """True where this crawl stores the memory of this host or gate."""
 
@@ -234,6 +237,9 @@ class LocalOwnership:
 
     def feeds_host(self, host: str) -> bool:
         return True
+
+    def links_are_due(self) -> None:
+        pass
 
     def keeps_state_of(self, name: str) -> bool:
         return True

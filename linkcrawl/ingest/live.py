@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from linkcrawl import sources
+from linkcrawl.clock import until_next
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.ingest.ingest import IngestCounts, SeedBatch, batch_rows, read_batches
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 
 if TYPE_CHECKING:
     from linkcrawl.sources.databases import NewDocuments
+    from linkcrawl.sources.pushed import PushedSeeds
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two polls of a Redis key, and between two reloads of the backlog while seeds come in.
-POLL_REDIS = 1.0
+#: Seconds between two polls of a Redis key.
+POLL_REDIS = 4.0
+#: Seconds between two reloads of the backlog while seeds come in.
+REFRESH = 1.0
 #: Seconds between two polls of a MongoDB collection.
 POLL_MONGODB = 5.0
 #: Seconds between two log lines about a source that is away.
@@ -66,7 +70,7 @@ class LiveIngest:
     async def run(self) -> None:
         """Ingest the source, then watch for more until cancelled, where there is anything to watch. Raises ConfigError,
         StoreLost, and SourceLost where the first reading fails."""
-        seeds, documents = self._seeds, None
+        seeds, documents, pushed = self._seeds, None, None
         if seeds.watched is not None:
             from linkcrawl.sources import databases  # it needs the extra `mongo`
 
@@ -79,10 +83,14 @@ class LiveIngest:
             if documents is not None:
                 polls.append(self._poll(POLL_MONGODB, lambda: self._ingest_documents(documents)))
             if seeds.pushed is not None:
-                pushed = seeds.pushed
+                from linkcrawl.sources.pushed import PushedSeeds  # it needs the extra `redis`
+
+                pushed = PushedSeeds(seeds.pushed)
                 polls.append(self._poll(POLL_REDIS, lambda: self._ingest_pushed(pushed)))
             await asyncio.gather(*polls)
         finally:
+            if pushed is not None:
+                await pushed.close()
             if documents is not None:
                 documents.close()
 
@@ -102,7 +110,7 @@ class LiveIngest:
                         logger.error("%s", fault)
                     else:
                         logger.exception("Ingesting seeds met a fault of ours and goes on")
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(until_next(seconds))
 
     async def _ingest_source(self, source: str) -> None:
         counts = await self._ingest(read_batches([source], self._seeds.rejects))
@@ -115,17 +123,15 @@ class LiveIngest:
         if counts.read:
             self._log("new documents", counts)
 
-    async def _ingest_pushed(self, source: str) -> None:
-        from linkcrawl.sources import pushed  # it needs the extra `redis`
-
-        if await asyncio.to_thread(pushed.has_seeds, source):
-            await self._ingest_source(source)
+    async def _ingest_pushed(self, pushed: PushedSeeds) -> None:
+        if await pushed.are_there():
+            await self._ingest_source(pushed.source)
 
     async def _ingest(self, reading: Iterator[SeedBatch]) -> IngestCounts:
         counts, refreshed_at = IngestCounts(), self._steady()
         async for batch in _in_a_thread(reading):
             counts = counts.plus(batch, await self._add(batch.entries))
-            if self._steady() - refreshed_at > POLL_REDIS:
+            if self._steady() - refreshed_at > REFRESH:
                 refreshed_at = self._steady()
                 self._refresh_backlog()
         if counts.read:

@@ -21,7 +21,7 @@ from attrs import asdict
 
 from linkcrawl.errors import ConfigError, SourceLost
 from linkcrawl.items import Reject, Seed
-from linkcrawl.redis_client import REDIS_FAULTS, connect, fault_text
+from linkcrawl.redis_client import REDIS_FAULTS, connect, connect_async, fault_text
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.lines import MAX_LINE
 from linkcrawl.sources.redis_key import PushedKey, parse_key
@@ -49,11 +49,22 @@ def check(source: str) -> None:
         raise ConfigError(f"seeds: {key.shown} can't be read: {why}; that of a running Redis would work") from None
 
 
-def has_seeds(source: str) -> bool:
-    """Whether the key holds seeds, or another reader has a batch that it hasn't acknowledged. Raises SourceLost."""
-    key = parse_key(source)
-    with _lost(key), _client(key) as client:
-        return bool(client.exists(key.key, f"{key.key}:takers"))
+class PushedSeeds:
+    """Asks a key whether it holds seeds, over one connection. `source`: as `parse_key` reads it."""
+
+    def __init__(self, source: str):
+        self.source = source
+        self._key = parse_key(source)
+        self._client = connect_async(self._key.server, "seeds")
+
+    async def are_there(self) -> bool:
+        """Whether the key holds seeds, or another reader has a batch that it hasn't acknowledged. Raises SourceLost."""
+        with _lost(self._key):
+            return bool(await self._client.exists(self._key.key, f"{self._key.key}:takers"))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.aclose()
 
 
 def read(source: str) -> Iterator[Seed | Reject | Checkpoint]:

@@ -87,7 +87,9 @@ class FakeCoordinator:
     def declare_void(self) -> None:
         self.log.append(("void", None))
 
-    async def heartbeat(self, *, busy: bool, load: int, policies: str, held: Sequence[str] = ()) -> HeartbeatReply:
+    async def heartbeat(
+        self, *, busy: bool, load: int, policies: str, held: Sequence[str] = (), idle: bool = False
+    ) -> HeartbeatReply:
         self._call("heartbeat", busy)
         self.deadline = boot_time() + self.lease
         return evolve(self.reply, time=self.time)

@@ -84,7 +84,7 @@ def test_a_pushed_source_that_is_away_is_polled_on_and_logged_once_a_minute(
 ) -> None:
     polls = 0
 
-    def has_seeds(source: str) -> bool:
+    async def are_there(key: pushed.PushedSeeds) -> bool:
         nonlocal polls
         polls += 1
         crawl.clock.at += 25
@@ -92,8 +92,8 @@ def test_a_pushed_source_that_is_away_is_polled_on_and_logged_once_a_minute(
             raise StoreLost("the disk is full")
         raise SourceLost("redis://localhost/0/key: refused")
 
-    monkeypatch.setattr(pushed, "has_seeds", has_seeds)
-    monkeypatch.setattr(live, "POLL_REDIS", 0.0)
+    monkeypatch.setattr(pushed.PushedSeeds, "are_there", are_there)
+    monkeypatch.setattr(live, "POLL_REDIS", 0.001)
     with pytest.raises(StoreLost):
         asyncio.run(crawl.ingest(tmp_path, pushed="redis://localhost/0/key").run())
     assert [record.getMessage() for record in caplog.records] == ["redis://localhost/0/key: refused"] * 3

@@ -1,5 +1,5 @@
 -- Renews the session, and with it every lease that it holds. given: lease (ms), busy, load (gates with work), policies,
--- held (some of the gates that it leases). Gives how the others are, the gates of this session that others have
+-- held (some of the gates that it leases), idle (it has made no key since it said so before). Gives how the others are, the gates of this session that others have
 -- something for (collect.lua answers that), and which of `held` are not its own here.
 redis.call('ZADD', key('workers'), now + given.lease, me)
 redis.call('HSET', key('busy'), me, given.busy and '1' or '0')
@@ -28,12 +28,15 @@ for _, gate in ipairs(given.held) do
     missing[#missing + 1] = gate
   end
 end
--- Every key that lasts longer than one visit of a gate: otherwise a crawl of weeks loses it.
-for _, name in ipairs({
+-- Every key that lasts longer than one visit of a gate: otherwise a crawl of weeks loses it. They expire together.
+local lasting = {
   'state', 'workers', 'about', 'busy', 'load', 'policies', 'pace', 'protocol', 'gates', 'wakes', 'done', 'in_flight',
   'places', 'addresses', 'representatives', 'domains', 'groups', 'moves', 'limits', 'permits', 'transfer_gates',
-}) do
-  keep_alive(name)
+}
+if not given.idle or redis.call('PTTL', key('state')) < 2 * DAY then
+  for _, name in ipairs(lasting) do
+    keep_alive(name)
+  end
 end
 return cjson.encode({
   now = now, others = others, busy = busy, load = load, agreed = agreed, paces = different,
