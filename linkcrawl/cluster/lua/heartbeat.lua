@@ -1,6 +1,7 @@
 -- Renews the session, and with it every lease that it holds. given: lease (ms), busy, load (gates with work), policies,
--- held (some of the gates that it leases), idle (it has made no key since it said so before). Gives how the others are, the gates of this session that others have
--- something for (collect.lua answers that), and which of `held` are not its own here.
+-- held (some of the gates that it leases), idle (it has made no key since it said so before). Gives how the others are,
+-- the gates of this session that others have something for (collect.lua answers that), and which of `held` are not its
+-- own here.
 redis.call('ZADD', key('workers'), now + given.lease, me)
 redis.call('HSET', key('busy'), me, given.busy and '1' or '0')
 redis.call('HSET', key('load'), me, given.load)
