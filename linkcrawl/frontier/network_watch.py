@@ -7,21 +7,30 @@ one that is known to exist. What our own failure has taught caches is forgotten.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.http import Request
 
+from linkcrawl.check.outcome import Failure, Outcome
+from linkcrawl.check.verdict import reason_of_failure
+from linkcrawl.errors import StoreLost
 from linkcrawl.frontier.gates.workbench import Workbench
 from linkcrawl.frontier.in_flight import InFlight
 from linkcrawl.frontier.ports import Engine, RequestContext, Task, context_of
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.tasks import start_task
+from linkcrawl.frontier.withdrawals import SETTLED
+from linkcrawl.items import Record
 from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.outage import NetworkChange, OutageDetector
 from linkcrawl.politeness.own_network import NAMES
+from linkcrawl.politeness.portal import Run, note_answer
 from linkcrawl.session import Session
+from linkcrawl.stores.retry import retry_while_store_lost
+from linkcrawl.urls import Target
 from linkcrawl.urls.domains import registered_domain
 
 if TYPE_CHECKING:
@@ -76,6 +85,9 @@ class NetworkWatch:
         self._stats = stats
         self._answered: OrderedDict[str, Request] = OrderedDict()  # by gate, the last request that was answered
         self._is_over = False
+        self._run = Run()
+        self._spoilt: set[int | str] = set()  # links whose check a portal has answered
+        self._withdrawal: asyncio.Task[None] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -101,14 +113,69 @@ class NetworkWatch:
         context, hosts = context_of(request), self._session.hosts
         outcome, host = context.outcome, context.target.host
         assert outcome is not None
-        if outcome.status is not None:
+        if outcome.status is not None and not context.probe:
             self._answered[gate] = request
             self._answered.move_to_end(gate)
             if len(self._answered) > REMEMBERED:
                 self._answered.popitem(last=False)
+        if self._is_portals(context.target, outcome, None if context.link is None else context.link.id):
+            return
         silence = hosts.silence(host)
         since = None if silence is None else silence.since
         self._follow(self._outage.note(gate, hosts.has_answered(gate), outcome, since))
+
+    async def confirm(self, record: Record) -> bool:
+        """True where a record may be kept; False where it is of a check that our own network has spoilt."""
+        if self._outage.down_since is None and record.link_id in self._spoilt:
+            self._spoilt.discard(record.link_id)
+            return False
+        return await self._outage.confirm(record)
+
+    def _is_portals(self, target: Target, outcome: Outcome, link: int | str | None) -> bool:
+        """True where an end says nothing of the host, for something on our way has answered in its place."""
+        before = self._run
+        self._run = note_answer(before, target, outcome, link)
+        if not before.is_portal:
+            if not self._run.is_portal:
+                return False
+            self._spoilt |= self._run.links
+            self._withdrawal = start_task("taking back what a portal answered", self._withdraw_soon(self._run))
+            self._session.robots.expire(self._run.since)
+            self._follow(self._outage.meet_portal(self._run))
+            return True
+        if self._run.is_portal:
+            if link is not None:
+                self._spoilt.add(link)
+            return True
+        self._session.robots.expire(before.since)
+        self._follow(self._outage.leave_portal())
+        return False
+
+    async def _withdraw_soon(self, run: Run) -> None:
+        await asyncio.sleep(SETTLED)
+        try:
+            await self._withdraw(run)
+        except StoreLost as fault:
+            logger.error("What a captive portal has answered can't be taken back: %s", fault)
+
+    async def _withdraw(self, run: Run) -> None:
+        """Records that are stored already become Undetermined, and their links are due."""
+        session, error = self._session, "a captive portal has answered in the host's place"
+        count = await retry_while_store_lost(
+            session,
+            session.store.withdraw,
+            sorted(run.links, key=str),
+            run.since - 1.0,
+            reason_of_failure(Failure.UNREACHABLE),
+            error,
+            session.now(),
+        )
+        logger.warning("%d records taken back: a captive portal had answered in the hosts' place", count)
+
+    async def finish(self) -> None:
+        """Wait until what a portal has answered is taken back."""
+        if self._withdrawal is not None:
+            await self._withdrawal
 
     def close(self) -> None:
         """The crawl has come to its end: say so where nothing has answered in it. That is a fault (NOTHING_ANSWERED in

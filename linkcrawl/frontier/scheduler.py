@@ -159,7 +159,7 @@ class Scheduler(BaseScheduler):
 
     async def confirm(self, record: Record) -> bool:
         """True where a record may be kept; False where its failure is our own network's, and the link stays due."""
-        return await self._outage.confirm(record)
+        return await self._watch.confirm(record)
 
     def owns(self, link_id: int | str) -> bool:
         """True where a check's record is this crawl's to store."""
@@ -395,6 +395,7 @@ class Scheduler(BaseScheduler):
         frontier.host_states.close()
         try:
             await frontier.completion.close()
+            await frontier.watch.finish()
             await frontier.host_states.save()
             if reason == "finished":
                 frontier.watch.close()

@@ -17,6 +17,7 @@ from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.items import Record
 from linkcrawl.politeness.own_network import DOUBTFUL, SILENT_GATES, OwnNetwork, is_news, looks_like, note_end
+from linkcrawl.politeness.portal import Run
 from linkcrawl.urls.domains import registered_domain
 
 logger = logging.getLogger(__name__)
@@ -58,12 +59,15 @@ class OutageDetector:
         self._answered_late = False
         self._expected: set[str] | None = None
         self._is_down = False
+        self._portal: Run | None = None
         self._probed_at = 0.0
         self._waiting: set[asyncio.Future[bool]] = set()
 
     @property
     def down_since(self) -> float | None:
         """Since when our network is taken to be down (Unix seconds); None while it isn't."""
+        if self._portal is not None:
+            return self._portal.since
         return self._state.since if self._is_down else None
 
     @property
@@ -74,6 +78,11 @@ class OutageDetector:
     @property
     def cause(self) -> str:
         """What has failed and what to look at, for people."""
+        if self._portal is not None and self._portal.page is not None:
+            return (
+                f"a captive portal answers in the hosts' place, with {self._portal.page.text}; look at how this "
+                "machine gets to the Internet"
+            )
         return looks_like(self._state)
 
     @property
@@ -83,7 +92,7 @@ class OutageDetector:
 
     def may_send(self) -> bool:
         """True where a request may be sent: always while our network works, else a probe every PROBE seconds."""
-        if not self._is_down:
+        if self.down_since is None:
             return True
         if self._now() - self._probed_at < PROBE:
             return False
@@ -108,6 +117,26 @@ class OutageDetector:
         self._state = self._state.without(failures)
         return self._judge("")
 
+    def meet_portal(self, run: Run) -> NetworkChange:
+        """Something answers in the hosts' place: our network counts as failed until another answer comes."""
+        self._portal = run
+        self._probed_at = self._now()
+        logger.error(
+            "Our own network has failed: %d hosts of different domains and servers give one answer. It looks as if %s. "
+            "Nothing is sent but a probe every %d s, nothing is judged.",
+            len(run.domains),
+            self.cause,
+            PROBE,
+        )
+        self._tell(False)
+        return NetworkChange.FAILED
+
+    def leave_portal(self) -> NetworkChange:
+        """Another answer has come."""
+        self._portal = None
+        logger.warning("Our network is back: the crawl goes on.")
+        return NetworkChange.BACK
+
     def expect(self, gates: Iterable[str]) -> NetworkChange | None:
         """Our network is suspected: the ends of requests to these gates are awaited. FAILED where there are none."""
         self._expected = set(gates) - set(self._state.silent)
@@ -127,6 +156,8 @@ class OutageDetector:
 
     async def confirm(self, record: Record) -> bool:
         """True where a record may be kept: at once, or once its failure is known not to be our own network's."""
+        if self._portal is not None:
+            return False
         if record.status is not None or record.reason not in _DOUBTFUL or not self._state.silent:
             return True
         if self._is_down:

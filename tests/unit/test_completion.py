@@ -36,6 +36,7 @@ from linkcrawl.politeness.host_state import HostStateCache
 from linkcrawl.politeness.outage import OutageDetector
 from linkcrawl.politeness.own_network import DOUBTFUL, NAMES, SILENT_GATES, OwnNetwork, note_end
 from linkcrawl.politeness.policy.limits import DAYS, Quota, SharedLimit
+from linkcrawl.politeness.portal import ALIKE
 from linkcrawl.politeness.robots.fetch import Fetched, RobotsAvailability
 from linkcrawl.session import Session
 from linkcrawl.stores.contract import Store
@@ -609,6 +610,51 @@ def test_a_small_crawl_in_which_nothing_answers_is_told_at_its_end(
     desk.frontier.watch.close()
     assert desk.stats.get_value(NOTHING_ANSWERED, 0) == told
     assert caplog.text.count("Nothing has answered in this crawl. It looks as if the DNS resolver") == told
+
+
+def portal(desk: Desk, number: int, link: DueLink | None = None) -> Outcome:
+    """A portal answers in the place of a host."""
+    outcome = evolve(answer(302, location="http://login.portal.example/"), ip=f"192.0.2.{number}")
+    desk.end(outcome, f"h{number}.example", link=link)
+    return outcome
+
+
+def test_what_a_portal_answers_is_not_believed(
+    opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("linkcrawl.frontier.network_watch.SETTLED", 0.0)
+    desk = opened()
+    watch, robots = desk.frontier.watch, desk.session.robots
+
+    async def steps() -> None:
+        links = links_of(desk, ALIKE + 2)
+        read_robots_of(desk.session, "h0.example", "<html>Log in</html>", desk.clock() + 1)
+        desk.store.finish([check(links[0], desk.clock() + 1)])  # the first was stored before anybody knew
+        for number in range(ALIKE):
+            assert desk.doubt.down_since is None
+            portal(desk, number, links[number])
+        assert desk.doubt.down_since is not None
+        assert not watch.may_send()
+        entry = robots.get("http://h0.example")
+        assert entry is not None
+        assert not entry.is_fresh(desk.clock() + 1)
+        good = record(links[1], T0, T0 + 9, reason="ok", status=200)
+        assert await watch.confirm(good) is False, "nothing is believed"
+        portal(desk, ALIKE, links[ALIKE])
+        desk.end(silence(Failure.TLS_HOSTNAME), "h99.example")
+        assert desk.doubt.down_since is not None, "a certificate of the portal's is no sign of life"
+        await watch.finish()
+        assert [found.reason for found in desk.store.records()] == ["host_unreachable"]
+        desk.end(answer(404), "h1.example")
+        assert desk.doubt.down_since is None
+        spoilt = record(links[ALIKE], T0, T0 + 9, reason="login_redirect", status=200)
+        assert await watch.confirm(spoilt) is False, "a check that went through the portal begins anew"
+        assert await watch.confirm(spoilt) is True
+        assert await watch.confirm(record(links[ALIKE + 1], T0, T0 + 9, reason="ok", status=200)) is True
+
+    in_loop(steps)
+    assert "captive portal answers in the hosts' place, with a redirect to http://login.portal.example/" in caplog.text
+    assert "Our network is back" in caplog.text
 
 
 async def believed(desk: Desk, reason: str, status: int | None = None) -> bool:

@@ -240,6 +240,14 @@ class RobotsCache:
             if file.entry["token"] == self._token and file.authority not in self._entries:
                 self._keep(file.authority, _not_of_the_future(entry_from_row(file.entry), now))
 
+    def expire(self, since: float) -> None:
+        """What was read since then (Unix seconds) was not the hosts' own: it is to be fetched anew, also by the next
+        crawl."""
+        for authority, entry in list(self._entries.items()):
+            if entry.asked_at >= since:
+                self._keep(authority, evolve(entry, expires_at=entry.asked_at))
+                self._changed.add(authority)
+
     def forget_failures(self, since: float) -> None:
         """The files that could not be had since then (Unix seconds) were not missing: it was our own network. They are
         to be fetched anew; a good copy from before stays in force until then."""
