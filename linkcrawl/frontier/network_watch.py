@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.http import Request
 
+from linkcrawl import urls
 from linkcrawl.check.outcome import Failure, Outcome
 from linkcrawl.check.verdict import reason_of_failure
 from linkcrawl.errors import StoreLost
@@ -27,7 +28,7 @@ from linkcrawl.items import Record
 from linkcrawl.network.transport import CONTEXT
 from linkcrawl.politeness.outage import NetworkChange, OutageDetector
 from linkcrawl.politeness.own_network import NAMES
-from linkcrawl.politeness.portal import Run, note_answer
+from linkcrawl.politeness.portal import Page, Run, note_answer, page_of
 from linkcrawl.session import Session
 from linkcrawl.stores.retry import retry_while_store_lost
 from linkcrawl.urls import Target
@@ -86,6 +87,10 @@ class NetworkWatch:
         self._answered: OrderedDict[str, Request] = OrderedDict()  # by gate, the last request that was answered
         self._is_over = False
         self._run = Run()
+        self._is_portal = False
+        self._asked_of: Page | None = None  # the page that some hosts are asked for their robots.txt because of
+        self._alike = self._asked = 0
+        self._honest: OrderedDict[Page, None] = OrderedDict()
         self._spoilt: set[int | str] = set()  # links whose check a portal has answered
         self._withdrawal: asyncio.Task[None] | None = None
 
@@ -118,7 +123,7 @@ class NetworkWatch:
             self._answered.move_to_end(gate)
             if len(self._answered) > REMEMBERED:
                 self._answered.popitem(last=False)
-        if self._is_portals(context.target, outcome, None if context.link is None else context.link.id):
+        if self._is_portals(context, outcome):
             return
         silence = hosts.silence(host)
         since = None if silence is None else silence.since
@@ -131,25 +136,62 @@ class NetworkWatch:
             return False
         return await self._outage.confirm(record)
 
-    def _is_portals(self, target: Target, outcome: Outcome, link: int | str | None) -> bool:
+    def _is_portals(self, context: RequestContext, outcome: Outcome) -> bool:
         """True where an end says nothing of the host, for something on our way has answered in its place."""
-        before = self._run
-        self._run = note_answer(before, target, outcome, link)
-        if not before.is_portal:
-            if not self._run.is_portal:
-                return False
-            self._spoilt |= self._run.links
-            self._withdrawal = start_task("taking back what a portal answered", self._withdraw_soon(self._run))
-            self._session.robots.expire(self._run.since)
-            self._follow(self._outage.meet_portal(self._run))
-            return True
-        if self._run.is_portal:
-            if link is not None:
-                self._spoilt.add(link)
-            return True
-        self._session.robots.expire(before.since)
-        self._follow(self._outage.leave_portal())
-        return False
+        before, link = self._run, None if context.link is None else context.link.id
+        self._run = note_answer(before, context.target, outcome, link)
+        if self._is_portal:
+            if self._run.page == before.page:
+                if link is not None:
+                    self._spoilt.add(link)
+                return True
+            self._is_portal = False
+            self._session.robots.expire(before.since)
+            self._follow(self._outage.leave_portal())
+            return False
+        if self._asked_of is None:
+            if self._run.is_suspect and self._run.page not in self._honest:
+                self._ask_for_robots()
+            return False
+        return context.probe and self._is_robots_alike(self._asked_of, context.target, outcome)
+
+    def _is_robots_alike(self, page: Page, target: Target, outcome: Outcome) -> bool:
+        """A host has been asked for its robots.txt because many give this page. True where all that were asked, and
+        nobody else meanwhile, have answered with it."""
+        self._asked -= 1
+        if outcome.status is not None and page_of(target, outcome) != page:
+            self._asked_of = None
+            self._honest[page] = None
+            if len(self._honest) > REMEMBERED:
+                self._honest.popitem(last=False)
+            return False
+        self._alike += outcome.status is not None
+        if self._asked > 0:
+            return False
+        self._asked_of = None
+        if self._alike < WITNESSES or self._run.page != page:
+            return False
+        self._meet_portal()
+        return True
+
+    def _ask_for_robots(self) -> None:
+        """Many hosts give one answer: ask some of them for their robots.txt, by their gates."""
+        soon, hosts = self._session.now() + SOON, list[str]()
+        for _, target in self._run.domains.values():
+            robots = urls.read(f"{target.authority}/robots.txt")
+            if len(hosts) < WITNESSES and isinstance(robots, Target) and self._router.gate(target.host).wake <= soon:
+                hosts.append(target.host)
+                self._router.place(self._probe(robots, "HEAD"), first=True)
+        if len(hosts) == WITNESSES:
+            self._asked_of, self._alike, self._asked = self._run.page, 0, len(hosts)
+            logger.info("Many hosts give one answer; asked for their robots.txt: %s", ", ".join(hosts))
+
+    def _meet_portal(self) -> None:
+        self._is_portal = True
+        self._spoilt |= self._run.links
+        self._withdrawal = start_task("taking back what a portal answered", self._withdraw_soon(self._run))
+        self._session.robots.expire(self._run.since)
+        self._follow(self._outage.meet_portal(self._run))
 
     async def _withdraw_soon(self, run: Run) -> None:
         await asyncio.sleep(SETTLED)
@@ -211,23 +253,24 @@ class NetworkWatch:
             domain = registered_domain(gate.name)
             if gate.wake <= soon and domain not in asked and len(asked) < WITNESSES:
                 asked[domain] = gate.name
-                self._router.place(self._probe(self._answered[gate.name]), first=True)
+                self._router.place(
+                    self._probe(context_of(self._answered[gate.name]).target, self._answered[gate.name].method),
+                    first=True,
+                )
         if asked:
             logger.info("Many hosts have fallen silent at once; asked if they answer: %s", ", ".join(asked.values()))
         return set(asked.values())
 
-    def _probe(self, answered: Request) -> Request:
-        """The request that was answered, once more; nothing follows from it but what its end shows."""
+    def _probe(self, target: Target, method: str) -> Request:
+        """A request of which nothing follows but what its end shows."""
         return Request(
-            answered.url,
-            method=answered.method,
+            target.url,
+            method=method,
             callback=_done,
             errback=_done,
             dont_filter=True,
             meta={
-                CONTEXT: RequestContext(
-                    target=context_of(answered).target, probe=True, lease_epoch=self._session.lease_epoch
-                ),
+                CONTEXT: RequestContext(target=target, probe=True, lease_epoch=self._session.lease_epoch),
                 "dont_redirect": True,
                 "handle_httpstatus_all": True,
                 "verbatim_url": True,

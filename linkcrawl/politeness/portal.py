@@ -2,7 +2,8 @@
 
 It shows only in answers over plain http: a certificate that is good is the host's own. And only where the same answer
 comes from many registered domains at as many addresses, and no other in between: an archive with one home page, a
-hosting company and its parking page have few domains, or few addresses, or other hosts answer among them. A portal that
+hosting company and its parking page have few domains, or few addresses, or other hosts answer among them. That raises a
+suspicion only. A portal has the same answer for robots.txt, too, so some of the hosts are asked for that. A portal that
 works by DNS is noticed by the resolver (network.resolver).
 """
 
@@ -37,18 +38,18 @@ class Page:
 
 @frozen(kw_only=True)
 class Run:
-    """Answers in a row that are alike. `domains`: registered domains, each with the address that answered; `links`: ids
-    of the links that were asked; `since`: Unix seconds, when the first was sent."""
+    """Answers in a row that are alike. `domains`: registered domains, each with the address that answered and what was
+    asked there; `links`: ids of the links that were asked; `since`: Unix seconds, when the first was sent."""
 
     page: Page | None = None
-    domains: Mapping[str, str] = field(factory=dict)
+    domains: Mapping[str, tuple[str, Target]] = field(factory=dict)
     links: frozenset[int | str] = frozenset()
     since: float = 0.0
 
     @property
-    def is_portal(self) -> bool:
-        """True where it can't be the hosts' own page."""
-        return len(self.domains) >= ALIKE and len(set(self.domains.values())) >= ALIKE
+    def is_suspect(self) -> bool:
+        """True where it is hardly the hosts' own page."""
+        return len(self.domains) >= ALIKE and len({ip for ip, _ in self.domains.values()}) >= ALIKE
 
     def is_neutral(self, target: Target, outcome: Outcome) -> bool:
         """True for an end that says nothing: no answer, or one of the host that the run leads to."""
@@ -89,5 +90,7 @@ def note_answer(run: Run, target: Target, outcome: Outcome, link: int | str | No
     if page != run.page:
         run = Run(page=page, since=outcome.sent_at)
     links = run.links if link is None or len(run.links) >= MOST_LINKS else run.links | {link}
-    domains = run.domains if run.is_portal else {**run.domains, registered_domain(target.host): outcome.ip or ""}
+    domains = (
+        run.domains if run.is_suspect else {**run.domains, registered_domain(target.host): (outcome.ip or "", target)}
+    )
     return evolve(run, domains=domains, links=links)

@@ -612,11 +612,30 @@ def test_a_small_crawl_in_which_nothing_answers_is_told_at_its_end(
     assert caplog.text.count("Nothing has answered in this crawl. It looks as if the DNS resolver") == told
 
 
-def portal(desk: Desk, number: int, link: DueLink | None = None) -> Outcome:
+def portal(desk: Desk, number: int, link: DueLink | None = None, **context: Any) -> None:
     """A portal answers in the place of a host."""
     outcome = evolve(answer(302, location="http://login.portal.example/"), ip=f"192.0.2.{number}")
-    desk.end(outcome, f"h{number}.example", link=link)
-    return outcome
+    desk.end(outcome, f"h{number}.example", link=link, **context)
+
+
+def probes_at(desk: Desk) -> list[Request]:
+    bench = desk.frontier.bench
+    tasks = [task for gate in bench.gates.values() for _, task in bench.drain(gate)]
+    return [task for task in tasks if isinstance(task, Request)]
+
+
+def suspected_portal(desk: Desk, links: list[DueLink]) -> list[Request]:
+    """Eight hosts give one answer. Returns what is asked because of it."""
+    for number in range(ALIKE):
+        desk.keeper.looked_up.add(f"h{number}.example")
+    for number in range(ALIKE):
+        assert desk.doubt.down_since is None
+        portal(desk, number, links[number])
+    assert desk.doubt.down_since is None, "that may be the hosts' own"
+    probes = probes_at(desk)
+    assert len(probes) == WITNESSES
+    assert all(probe.url.endswith("/robots.txt") and probe.method == "HEAD" for probe in probes)
+    return probes
 
 
 def test_what_a_portal_answers_is_not_believed(
@@ -630,9 +649,9 @@ def test_what_a_portal_answers_is_not_believed(
         links = links_of(desk, ALIKE + 2)
         read_robots_of(desk.session, "h0.example", "<html>Log in</html>", desk.clock() + 1)
         desk.store.finish([check(links[0], desk.clock() + 1)])  # the first was stored before anybody knew
-        for number in range(ALIKE):
+        for number, _ in enumerate(suspected_portal(desk, links)):
             assert desk.doubt.down_since is None
-            portal(desk, number, links[number])
+            portal(desk, number, probe=True)
         assert desk.doubt.down_since is not None
         assert not watch.may_send()
         entry = robots.get("http://h0.example")
@@ -655,6 +674,23 @@ def test_what_a_portal_answers_is_not_believed(
     in_loop(steps)
     assert "captive portal answers in the hosts' place, with a redirect to http://login.portal.example/" in caplog.text
     assert "Our network is back" in caplog.text
+
+
+def test_hosts_that_have_a_robots_txt_of_their_own_are_behind_no_portal(opened: Callable[..., Desk]) -> None:
+    """Eight old domains of one publisher, at eight servers, all redirect to its home page."""
+    desk = opened()
+
+    async def steps() -> None:
+        links = links_of(desk, ALIKE)
+        suspected_portal(desk, links)
+        portal(desk, 0, probe=True)
+        desk.end(answer(404), "h1.example", probe=True)
+        for number in range(ALIKE):
+            portal(desk, number, links[number])
+        assert probes_at(desk) == [], "and they are not asked again"
+        assert desk.doubt.down_since is None
+
+    in_loop(steps)
 
 
 async def believed(desk: Desk, reason: str, status: int | None = None) -> bool:
