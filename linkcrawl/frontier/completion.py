@@ -79,6 +79,8 @@ class CompletionHandler:
                 self._audit(gate, request, context)
             self._bench.release(gate, max(gate.wake, self._session.now() + gate.delay))
             return
+        if not answered:
+            self._watch.came_to_nothing()
         wake = self.note(gate, request, context) if answered else gate.wake
         if moved is not None:
             self._bench.release(moved, self._note_moved(moved, request, context) if answered else moved.wake)

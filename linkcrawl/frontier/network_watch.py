@@ -113,6 +113,10 @@ class NetworkWatch:
         self._names.forget_faults()
         return True
 
+    def came_to_nothing(self) -> None:
+        """A request has ended without an outcome: it was not sent, as where its host's name leads elsewhere by now."""
+        self._outage.probe_again()
+
     def note(self, gate: str, request: Request) -> None:
         """Take note of a request that has an outcome, before its host's pace learns of it."""
         context, hosts = context_of(request), self._session.hosts

@@ -99,6 +99,10 @@ class OutageDetector:
         self._probed_at = self._now()
         return True
 
+    def probe_again(self) -> None:
+        """The last probe was not sent after all: another may be at once."""
+        self._probed_at = self._now() - PROBE
+
     def note(
         self, gate: str, worked: bool, outcome: Outcome, failing_since: float | None = None
     ) -> NetworkChange | None:

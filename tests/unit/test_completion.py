@@ -582,6 +582,21 @@ def test_what_our_own_failure_taught_is_forgotten(opened: Callable[..., Desk]) -
     assert names.forgotten == 2, "a probe looks its name up anew"
 
 
+def test_a_probe_that_was_not_sent_is_none(opened: Callable[..., Desk]) -> None:
+    """Its host's name leads elsewhere by now, so it goes through another gate: another probe may go at once."""
+    desk = opened()
+    everybody_works(desk, HOSTS)
+    for host in HOSTS:
+        desk.end(silence(), host)
+    desk.clock.at += doubting.PROBE
+    assert desk.doubt.may_send()
+    probe = request_to(f"http://{HOST}/x")
+    desk.frontier.in_flight.add(probe, desk.gate())
+    desk.endings.on_completed(probe)
+    assert desk.doubt.may_send()
+    assert not desk.doubt.may_send()
+
+
 def test_a_crawl_whose_network_does_not_come_back_is_given_up(
     opened: Callable[..., Desk], caplog: pytest.LogCaptureFixture
 ) -> None:
