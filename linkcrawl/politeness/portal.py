@@ -17,7 +17,7 @@ from linkcrawl.check.fields import redirect_target
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.statuses import REDIRECTS
 from linkcrawl.urls import Refused, Target, join
-from linkcrawl.urls.domains import registered_domain
+from linkcrawl.urls.domains import is_address, registered_domain
 
 #: Registered domains, and addresses, that have to give the same answer in a row.
 ALIKE = 8
@@ -52,8 +52,13 @@ class Run:
         return len(self.domains) >= ALIKE and len({ip for ip, _ in self.domains.values()}) >= ALIKE
 
     def is_neutral(self, target: Target, outcome: Outcome) -> bool:
-        """True for an end that says nothing: no answer, or one of the host that the run leads to."""
-        return outcome.status is None or (self.page is not None and self.page.host == target.host)
+        """True for an end that says nothing: no answer, one of the host that the run leads to, or one of a host that is
+        named by its address, as in laboratories, where all may have one page."""
+        return (
+            outcome.status is None
+            or is_address(target.hostname)
+            or (self.page is not None and self.page.host == target.host)
+        )
 
 
 def page_of(target: Target, outcome: Outcome) -> Page | None:

@@ -61,6 +61,7 @@ def test_a_portal_names_the_url_that_was_asked_in_its_query() -> None:
             "192.0.2.1",
             "a hosting company's parking page; a resolver that lies",
         ),
+        ("http://192.0.2.{}/x", "192.0.2.{}", "a laboratory"),
         ("https://h{}.example/x", "192.0.2.{}", "a good certificate is the host's own"),
     ],
 )
