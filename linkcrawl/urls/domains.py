@@ -19,11 +19,6 @@ def hostname_of(host: str) -> str:
     return name.strip("[]")
 
 
-def is_address(hostname: str) -> bool:
-    """True for an address in place of a name (`urls.Target.hostname`)."""
-    return ":" in hostname or bool(_suffixes(hostname).ipv4)
-
-
 @lru_cache(maxsize=1024)
 def is_public_suffix(name: str) -> bool:
     """True for a host name below which anybody may register one (`org`, `co.uk`, `github.io`), and for the single label
