@@ -17,7 +17,7 @@ from linkcrawl.check.fields import redirect_target
 from linkcrawl.check.outcome import Outcome
 from linkcrawl.check.statuses import REDIRECTS
 from linkcrawl.urls import Refused, Target, join
-from linkcrawl.urls.domains import is_address, registered_domain
+from linkcrawl.urls.domains import registered_domain
 
 #: Registered domains, and addresses, that have to give the same answer in a row.
 ALIKE = 8
@@ -54,11 +54,7 @@ class Run:
     def is_neutral(self, target: Target, outcome: Outcome) -> bool:
         """True for an end that says nothing: no answer, one of the host that the run leads to, or one of a host that is
         named by its address, as in laboratories, where all may have one page."""
-        return (
-            outcome.status is None
-            or is_address(target.hostname)
-            or (self.page is not None and self.page.host == target.host)
-        )
+        return outcome.status is None or target.is_address or (self.page is not None and self.page.host == target.host)
 
 
 def page_of(target: Target, outcome: Outcome) -> Page | None:
