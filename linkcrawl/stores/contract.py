@@ -59,6 +59,17 @@ class AddCounts:
 
 
 @frozen(kw_only=True)
+class Retired:
+    """How many mentions were retired, and how many links, which have no live mention any more."""
+
+    mentions: int = 0
+    links: int = 0
+
+    def __add__(self, other: Retired) -> Retired:
+        return Retired(mentions=self.mentions + other.mentions, links=self.links + other.links)
+
+
+@frozen(kw_only=True)
 class LinkFilter:
     """Which links a crawl checks: `-a collection=GLOB`, `-a host=GLOB`, `-a recheck=1`.
 
@@ -252,13 +263,44 @@ class Store(Protocol):
         """False where another crawl may have taken the claim by now: no request is sent, until it is renewed or the
         next call raises ClaimLost. Asks no server; any thread may ask."""
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         """Store links and resource proxies. Known ones stay as they are, except that a link keeps its largest priority
-        and the first expected media type that was given. All of the batch or nothing.
+        and the first expected media type that was given. What is retired of them comes back: the mention, and its link,
+        which is due at once and goes on with its history. All of the batch or nothing.
+
+        `harvest`: the complete harvest that these mentions are of, 0 for none. Mentions of none that are new or come
+        back count as had by every harvest that has begun: none of these retires them.
 
         Mentions with the same link, collection, record, resource type, expected media type and provider are one proxy.
         An empty text is the same as none. Here and in every other method, lone surrogates are stored as U+FFFD, and a
         number beyond 64 bits as the nearest that fits."""
+
+    def begin_harvest(self, now: float) -> int:
+        """The number of a new complete harvest, larger than those before. Until `end_harvest`, nothing of it is in the
+        books; one that never ends leaves no trace in them either."""
+
+    def end_harvest(self, harvest: int, now: float) -> None:
+        """Say that this harvest was read, and reconciled as far as it is going to be."""
+
+    def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
+        """Note that the harvest has these mentions, as far as the store has them. Adds nothing, and brings nothing
+        back: a dry run of `add`."""
+
+    def links_of(self, collection: str) -> int:
+        """How many active links a collection has; "": those mentioned without one."""
+
+    def lost(self, harvest: int, collection: str, before: Sequence[str] = ()) -> Iterator[bytes]:
+        """Keys of the active links of a collection ("": none) that would have no live mention any more if its mentions
+        that the harvest lacks were retired, after those of the collections `before`. Streamed, of one moment."""
+
+    def retire(self, harvest: int, collection: str, now: float) -> Retired:
+        """Retire the live mentions of a collection ("": none) that the harvest, and none after it, has had; with them
+        the links that have no live mention then. All of the collection or nothing; where the store has no transactions,
+        who opens it next completes what was begun. Idempotent."""
+
+    def retire_mentions(self, entries: Sequence[LinkEntry], now: float) -> Retired:
+        """Retire the live mentions that these entries describe: of the link, with all fields that the seed gives. All
+        of the batch or nothing. Idempotent."""
 
     def backlog(self, now: float, link_filter: LinkFilter = LinkFilter()) -> list[HostBacklog]:
         """Hosts with due links, and how many each has; host "" has the links that can't be requested."""
@@ -354,7 +396,7 @@ class Store(Protocol):
         """The totals of the store, with the links due at `now`."""
 
     def collections(self) -> list[str]:
-        """Names of all collections, sorted."""
+        """Names of all collections that ever were, sorted."""
 
     def summary(self, now: float, top: int = 100) -> Summary:
         """Everything that a report counts, with the links due at `now`. `top`: the longest list of single links

@@ -94,8 +94,9 @@ def _optional_moment(value: DatetimeMS | None) -> float | None:
     return None if value is None else moment_of(value)
 
 
-def mention(entry: LinkEntry) -> Document:
-    """An entry as an item of a batch: its link (with at most one collection and provider) and its proxy."""
+def mention(entry: LinkEntry, harvest: int = 0) -> Document:
+    """An entry as an item of a batch: its link (with at most one collection and provider) and its proxy, which that
+    harvest has."""
     seed = entry.seed
     link_id = entry.key.hex()
     fields = {name: optional_text(getattr(seed, name) or None) for name in _MENTION}
@@ -115,8 +116,15 @@ def mention(entry: LinkEntry) -> Document:
             "link": link_id,
             **fields,
             "extra": to_json(dict(seed.extra)) if seed.extra else None,
+            "harvest": harvest,
         },
     }
+
+
+def described(entry: LinkEntry) -> Document:
+    """The condition that a mention is of the entry's link, and has all fields that its seed gives."""
+    given = {name: optional_text(getattr(entry.seed, name) or None) for name in _MENTION}
+    return {"link": entry.key.hex()} | {name: {"$eq": value} for name, value in given.items() if value is not None}
 
 
 def new_link(link: Mapping[str, Any]) -> Document:

@@ -21,10 +21,11 @@ from linkcrawl.stores.contract import (
     LinkFilter,
     Proxy,
     Query,
+    Retired,
     Summary,
     Totals,
 )
-from linkcrawl.stores.mongo import reading
+from linkcrawl.stores.mongo import reading, retiring
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import (
     Document,
@@ -128,9 +129,38 @@ class MongoStore:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         with faults(self._where):
-            return self._writer.add(entries)
+            return self._writer.add(entries, harvest)
+
+    def begin_harvest(self, now: float) -> int:
+        with faults(self._where):
+            return self._writer.begin_harvest(now)
+
+    def end_harvest(self, harvest: int, now: float) -> None:
+        with faults(self._where):
+            self._writer.end_harvest(harvest, now)
+
+    def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
+        with faults(self._where):
+            self._writer.mark(entries, harvest)
+
+    def links_of(self, collection: str) -> int:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return retiring.links_of(self._database, text(collection) or None)
+
+    def lost(self, harvest: int, collection: str, before: Sequence[str] = ()) -> Iterator[bytes]:
+        losing = [text(name) or None for name in (collection, *before)]
+        with faults(self._where), pymongo.timeout(PATIENT):
+            yield from retiring.lost(self._database, harvest, losing[0], losing)
+
+    def retire(self, harvest: int, collection: str, now: float) -> Retired:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return self._writer.retire(harvest, text(collection) or None, now)
+
+    def retire_mentions(self, entries: Sequence[LinkEntry], now: float) -> Retired:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return self._writer.retire_mentions(entries, now)
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         with faults(self._where):

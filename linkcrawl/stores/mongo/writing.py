@@ -20,12 +20,14 @@ from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
 from linkcrawl.items import Category, Finished, HostMemory, Order, Rejudged, RobotsFile
-from linkcrawl.stores.contract import AddCounts, LinkEntry
+from linkcrawl.stores.contract import RETIRED, AddCounts, LinkEntry, Retired
+from linkcrawl.stores.mongo import retiring
 from linkcrawl.stores.mongo.documents import (
     JUDGEMENT,
     Document,
     check,
     date,
+    described,
     first_from,
     host_document,
     last_until,
@@ -61,6 +63,7 @@ _ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
     "add": lambda item: item["proxy"]["_id"],
     "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
     "withdraw": lambda item: item["record"].encode(),
+    "retire": lambda item: repr(sorted(item.items())).encode(),
     "rejudge": lambda item: f"{item['record']} {item['said']} {item['before']}".encode(),
 }
 
@@ -76,17 +79,27 @@ class Writer:
         self._robots = database["robots"]
         self._orders = database["orders"].with_options(write_concern=DURABLE)
         self._collections = database["collections"]
+        self._harvests = database["harvests"].with_options(write_concern=DURABLE)
+        self._database = database
         self._meta = database["meta"]
         self._batches = database["batches"].with_options(write_concern=DURABLE)
         self._me = this_process()
         self._known_collections: set[str] = set()
         self._begun: Document | None = None
         self._refused: set[int | str] = set()
-        self._kinds = {"add": self._add, "finish": self._finish, "withdraw": self._withdraw, "rejudge": self._rejudge}
+        self._kinds = {
+            "add": self._add,
+            "finish": self._finish,
+            "withdraw": self._withdraw,
+            "rejudge": self._rejudge,
+            "retire": self._retire,
+        }
+        self._retired = Retired()
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         """See Store.add."""
-        taken = self._write_batch("add", [mention(entry) for entry in entries])
+        had_by = harvest or retiring.latest(self._harvests)
+        taken = self._write_batch("add", [mention(entry, had_by) for entry in entries])
         return AddCounts(new=taken.new, known=len(entries) - taken.new, proxies=taken.proxies)
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
@@ -197,7 +210,23 @@ class Writer:
         self._add_collections({name for link in links.values() for name in link["collections"]})
         new = self._add_links(links)
         proxies = {item["proxy"]["_id"]: item["proxy"] for item in reversed(items)}  # of equal ones the first
-        return AddCounts(new=new, proxies=self._insert_missing(self._proxies, proxies))
+        return AddCounts(new=new, proxies=self._add_mentions(proxies))
+
+    def _add_mentions(self, mentions: dict[Any, Document]) -> int:
+        """Insert those that aren't stored, and note that stored ones are live and had by their harvest. Returns how
+        many were new."""
+        chosen = {"_id": {"$in": list(mentions)}}
+        there = {found["_id"]: found for found in self._proxies.find(chosen, {"harvest": 1, "retired_at": 1})}
+        new = [document for name, document in mentions.items() if name not in there]
+        overtaken = _insert(self._proxies, new)
+        behind = [
+            UpdateOne({"_id": name}, retiring.had(document.get("harvest", 0)))
+            for name, document in mentions.items()
+            if name in overtaken or (name in there and _is_behind(there[name], document.get("harvest", 0)))
+        ]
+        if behind:
+            self._proxies.bulk_write(behind, ordered=False)
+        return len(new) - len(overtaken)
 
     def _add_collections(self, names: set[str]) -> None:
         unknown = names - self._known_collections
@@ -208,7 +237,7 @@ class Writer:
 
     def _add_links(self, links: dict[str, Document]) -> int:
         """Insert the new links and update the known ones. Returns how many were new."""
-        fields = {"priority": 1, "expected_mime": 1, "collections": 1, "providers": 1}
+        fields = {"priority": 1, "expected_mime": 1, "collections": 1, "providers": 1, "next_check_at": 1}
         known = {link["_id"]: link for link in self._links.find({"_id": {"$in": list(links)}}, fields)}
         new = [new_link(link) for link_id, link in links.items() if link_id not in known]
         overtaken = _insert(self._links, new)
@@ -218,6 +247,9 @@ class Writer:
             if link_id in overtaken or link_id in known
             for change in changes(link, known.get(link_id))
         ]
+        back = [link_id for link_id, link in known.items() if link["next_check_at"] >= date(RETIRED)]
+        if back:
+            self._links.bulk_write([retiring.bring_back(links[link_id]) for link_id in back], ordered=False)
         if updates:
             self._links.bulk_write(updates, ordered=False)
         return len(new) - len(overtaken)
@@ -228,6 +260,40 @@ class Writer:
         there = {found["_id"] for found in collection.find({"_id": {"$in": list(documents)}}, {"_id": 1})}
         missing = [document for document_id, document in documents.items() if document_id not in there]
         return len(missing) - len(_insert(collection, missing))
+
+    # -- harvests -----------------------------------------------------------------------------------------------
+
+    def begin_harvest(self, now: float) -> int:
+        """See Store.begin_harvest."""
+        return retiring.begin(self._meta, self._harvests, now)
+
+    def end_harvest(self, harvest: int, now: float) -> None:
+        """See Store.end_harvest."""
+        self._harvests.update_one({"_id": harvest}, {"$set": {"ended_at": date(now)}})
+
+    def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
+        """See Store.mark."""
+        names = [mention(entry, harvest)["proxy"]["_id"] for entry in entries]
+        self._proxies.update_many({"_id": {"$in": names}}, {"$max": {"harvest": harvest}})
+
+    def retire(self, harvest: int, collection: str | None, now: float) -> Retired:
+        """See Store.retire."""
+        self._retired = Retired()
+        self._write_batch("retire", [{"harvest": harvest, "collection": collection, "at": date(now)}])
+        return self._retired
+
+    def retire_mentions(self, entries: Sequence[LinkEntry], now: float) -> Retired:
+        """See Store.retire_mentions."""
+        self._retired = Retired()
+        self._write_batch("retire", [{"mentions": described(entry), "at": date(now)} for entry in entries])
+        return self._retired
+
+    def _retire(self, items: list[Document]) -> AddCounts:
+        for item in items:
+            chosen = item.get("mentions") or retiring.absent(item["harvest"], item["collection"])
+            mentions, links = retiring.retire(self._database, {**chosen, **retiring.LIVE}, moment_of(item["at"]))
+            self._retired += Retired(mentions=mentions, links=links)
+        return AddCounts()
 
     # -- checks -------------------------------------------------------------------------------------------------
 
@@ -315,6 +381,11 @@ class Writer:
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return AddCounts()
+
+
+def _is_behind(stored: Document, harvest: int) -> bool:
+    """Whether a stored mention is retired, or was last had by a harvest before this one."""
+    return stored.get("retired_at") is not None or stored.get("harvest", 0) < harvest
 
 
 def _says(judgement: Document, prefix: str = "") -> Document:

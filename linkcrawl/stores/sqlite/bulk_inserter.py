@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from linkcrawl.stores.contract import NEVER, AddCounts, LinkEntry
+from linkcrawl.stores.contract import NEVER, RETIRED, AddCounts, LinkEntry
 from linkcrawl.stores.rows import optional_text, text, to_json, whole
+from linkcrawl.stores.sqlite import retiring
 
 #: Texts of one dictionary table that are kept in memory; a full memory is emptied.
 REMEMBERED = 100_000
@@ -20,9 +21,24 @@ _ADD_LINK = (
 )
 _RAISE_LINK = "UPDATE links SET priority = ?, expected_mime = ? WHERE id = ?"
 _ADD_PROXY = (
-    "INSERT INTO proxies (link_id, collection_id, provider_id, record, resource_type, expected_mime, extra) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    "INSERT INTO proxies "
+    "(link_id, collection_id, provider_id, record, resource_type, expected_mime, extra, harvest) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
+# A mention that was stored already: it is live, and had by this harvest.
+_HAD = """
+UPDATE proxies SET retired_at = NULL, harvest = max(harvest, ?)
+WHERE link_id = ? AND collection_id = ? AND provider_id = ? AND record = ? AND resource_type = ? AND expected_mime = ?
+  AND (retired_at IS NOT NULL OR harvest < ?)
+"""
+_MARK = """
+UPDATE proxies SET harvest = ?1
+WHERE harvest < ?1 AND link_id = (SELECT id FROM links WHERE key = ?2) AND record = ?5 AND resource_type = ?6
+  AND collection_id = coalesce((SELECT id FROM collections WHERE name = ?3), iif(?3 = '', 0, -1))
+  AND provider_id = coalesce((SELECT id FROM providers WHERE name = ?4), iif(?4 = '', 0, -1)) AND expected_mime = ?7
+"""
+# A retired link that is mentioned again: due at once, with the media type that is claimed now.
+_BRING_BACK = f"UPDATE links SET retired_at = NULL, next_check_at = {NEVER}, expected_mime = ? WHERE id = ?"
 _ADD_COLLECTION = "INSERT INTO link_collections (link_id, collection_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ADD_PROVIDER = "INSERT INTO link_providers (link_id, provider_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
@@ -55,12 +71,13 @@ class DictionaryTable:
 class _Link:
     """A link that the batch mentions: its id, and the fields that the batch may change."""
 
-    __slots__ = ("changed", "expected_mime", "id", "priority")
+    __slots__ = ("changed", "expected_mime", "id", "is_retired", "priority")
 
-    def __init__(self, id: int, priority: int, expected_mime: str | None):
+    def __init__(self, id: int, priority: int, expected_mime: str | None, *, is_retired: bool = False):
         self.id = id
         self.priority = priority
-        self.expected_mime = expected_mime
+        self.expected_mime = None if is_retired else expected_mime  # that of a mention which is gone
+        self.is_retired = is_retired
         self.changed = False
 
     def mentioned(self, priority: int, expected_mime: str | None) -> None:
@@ -85,16 +102,37 @@ class BulkInserter:
         for names in (self._hosts, self._collections, self._providers):
             names.forget()
 
-    def add(self, db: sqlite3.Connection, entries: Sequence[LinkEntry]) -> AddCounts:
-        """Insert links, mentions, and the links' collections and providers. The transaction must hold the write lock:
-        new links get the ids after the largest."""
+    def add(self, db: sqlite3.Connection, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
+        """Insert links, mentions, and the links' collections and providers; bring back what is retired of them. The
+        transaction must hold the write lock: new links get the ids after the largest."""
         links = _known(db, {entry.key for entry in entries})
         first_id = (db.execute("SELECT max(id) FROM links").fetchone()[0] or 0) + 1
         new = self._add_links(db, entries, links, first_id)
         db.executemany(
             _RAISE_LINK, [(link.priority, link.expected_mime, link.id) for link in links.values() if link.changed]
         )
-        return AddCounts(new=new, known=len(entries) - new, proxies=self._add_proxies(db, entries, links))
+        back = [(link.expected_mime, link.id) for link in links.values() if link.is_retired]
+        db.executemany(_BRING_BACK, back)
+        rows = self._rows_of_proxies(db, entries, links)
+        return AddCounts(new=new, known=len(entries) - new, proxies=_add_proxies(db, rows, harvest))
+
+    def mark(self, db: sqlite3.Connection, entries: Sequence[LinkEntry], harvest: int) -> None:
+        """See Store.mark."""
+        db.executemany(
+            _MARK,
+            (
+                (
+                    harvest,
+                    entry.key,
+                    text(entry.seed.collection or ""),
+                    text(entry.seed.provider or ""),
+                    text(entry.seed.record or ""),
+                    text(entry.seed.resource_type or ""),
+                    text(entry.seed.expected_mime or ""),
+                )
+                for entry in entries
+            ),
+        )
 
     def _add_links(
         self, db: sqlite3.Connection, entries: Sequence[LinkEntry], links: dict[bytes, _Link], first_id: int
@@ -113,7 +151,10 @@ class BulkInserter:
         db.executemany(_ADD_LINK, rows)
         return len(rows)
 
-    def _add_proxies(self, db: sqlite3.Connection, entries: Sequence[LinkEntry], links: dict[bytes, _Link]) -> int:
+    def _rows_of_proxies(
+        self, db: sqlite3.Connection, entries: Sequence[LinkEntry], links: dict[bytes, _Link]
+    ) -> list[tuple[Any, ...]]:
+        """The mentions as rows, without the harvest; their links' collections and providers are inserted."""
         rows: list[tuple[Any, ...]] = []
         collections: set[tuple[int, int]] = set()
         providers: set[tuple[int, int]] = set()
@@ -137,10 +178,18 @@ class BulkInserter:
                     to_json(dict(seed.extra)) if seed.extra else None,
                 )
             )
-        added = db.executemany(_ADD_PROXY, rows).rowcount
         db.executemany(_ADD_COLLECTION, sorted(collections))
         db.executemany(_ADD_PROVIDER, sorted(providers))
-        return added
+        return rows
+
+
+def _add_proxies(db: sqlite3.Connection, rows: list[tuple[Any, ...]], harvest: int) -> int:
+    """Insert the mentions, and note that stored ones are live and had by the harvest. Returns how many were new."""
+    had_by = harvest or retiring.latest(db)
+    added = db.executemany(_ADD_PROXY, [(*row, had_by) for row in rows]).rowcount
+    if had_by and added < len(rows):
+        db.executemany(_HAD, [(had_by, *row[:-1], had_by) for row in rows])
+    return added
 
 
 def _known(db: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, _Link]:
@@ -151,7 +200,8 @@ def _known(db: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, _Link]:
         part = wanted[start : start + KEYS_A_STATEMENT]
         marks = ",".join("?" * len(part))
         for key, *link in db.execute(
-            f"SELECT key, id, priority, expected_mime FROM links WHERE key IN ({marks})", part
+            f"SELECT key, id, priority, expected_mime, next_check_at FROM links WHERE key IN ({marks})", part
         ):
-            links[key] = _Link(*link)
+            *known, next_check_at = link
+            links[key] = _Link(*known, is_retired=next_check_at >= RETIRED)
     return links

@@ -23,11 +23,12 @@ from linkcrawl.stores.contract import (
     LinkFilter,
     Proxy,
     Query,
+    Retired,
     Summary,
     Totals,
 )
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
-from linkcrawl.stores.sqlite import orders, reading, rejudging
+from linkcrawl.stores.sqlite import orders, reading, rejudging, retiring
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
 from linkcrawl.stores.sqlite.file import hold, identity, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
@@ -159,9 +160,37 @@ class SqliteStore:
         found = {name: identity(name) for name in names if name not in self._side_files}
         self._side_files |= {name: known for name, known in found.items() if known is not None}
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         with self._transaction() as db:
-            return self._inserter.add(db, entries)
+            return self._inserter.add(db, entries, harvest)
+
+    def begin_harvest(self, now: float) -> int:
+        with self._transaction() as db:
+            return retiring.begin(db, now)
+
+    def end_harvest(self, harvest: int, now: float) -> None:
+        with self._transaction() as db:
+            retiring.end(db, harvest, now)
+
+    def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
+        with self._transaction() as db:
+            self._inserter.mark(db, entries, harvest)
+
+    def links_of(self, collection: str) -> int:
+        with faults(self._path):
+            return retiring.links_of(self._db, collection)
+
+    def lost(self, harvest: int, collection: str, before: Sequence[str] = ()) -> Iterator[bytes]:
+        with faults(self._path), self._snapshot() as db:
+            yield from retiring.lost(db, harvest, collection, before)
+
+    def retire(self, harvest: int, collection: str, now: float) -> Retired:
+        with self._transaction() as db:
+            return retiring.retire(db, harvest, collection, now)
+
+    def retire_mentions(self, entries: Sequence[LinkEntry], now: float) -> Retired:
+        with self._transaction() as db:
+            return retiring.retire_mentions(db, entries, now)
 
     def finish(self, finished: Sequence[Finished]) -> frozenset[int | str]:
         with self._transaction() as db:
