@@ -64,6 +64,9 @@ KNOWN: dict[str, Setting] = {
     ),
     "LINKCRAWL_MAX_WAITING": Setting(20000, False, "checks held in memory because their next hop waits for its host"),
     "LINKCRAWL_AUDIT": Setting("audit.jsonl", False, "file that a line is added to for every request; empty: none"),
+    "LINKCRAWL_RETIRE_LIMIT": Setting(
+        0.2, False, "largest part of a collection's links that one complete harvest may retire"
+    ),
     "LINKCRAWL_REJECTS": Setting("rejects.jsonl", False, "file that rejected seed lines are added to"),
 }
 
@@ -89,6 +92,7 @@ class Config:
     history_days: float
     probation: float | None
     max_waiting: int
+    retire_limit: float
     rejects: Path
     audit: Path | None
     delay: float
@@ -147,6 +151,7 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         history_days=_number(settings, "LINKCRAWL_HISTORY_DAYS", least=0),
         probation=_number(settings, "LINKCRAWL_PROBATION", least=0) or None,
         max_waiting=int(_number(settings, "LINKCRAWL_MAX_WAITING", least=1, whole=True)),
+        retire_limit=_number(settings, "LINKCRAWL_RETIRE_LIMIT", least=0, most=1),
         rejects=Path(_text(settings, "LINKCRAWL_REJECTS")),
         audit=Path(str(settings["LINKCRAWL_AUDIT"])) if settings["LINKCRAWL_AUDIT"] else None,
         delay=_number(settings, "DOWNLOAD_DELAY", least=0),

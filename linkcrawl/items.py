@@ -67,6 +67,11 @@ class Reject:
 
 
 @frozen(kw_only=True)
+class Unread(Reject):
+    """A source, or the rest of one, that could not be read: nobody knows which mentions it has."""
+
+
+@frozen(kw_only=True)
 class FieldType:
     """The type of a field of records or hops, as each place names it that keeps or exports records.
 

@@ -6,11 +6,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from attrs import asdict, field, frozen
 
 from linkcrawl import sources, urls
 from linkcrawl.errors import ConfigError, LinkcrawlError, StoreLost
+from linkcrawl.ingest.harvest import HarvestNotes
 from linkcrawl.items import Reject, Seed
 from linkcrawl.line_file import LineFile
 from linkcrawl.sources import files
@@ -20,6 +22,9 @@ from linkcrawl.stores.contract import AddCounts, LinkEntry, Store
 from linkcrawl.text import one_line
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Entries of a batch, which is one transaction of the store; also its rejects.
 BATCH = 1000
@@ -66,37 +71,43 @@ def ingest(
     rejects: Path,
     on_progress: Callable[[IngestCounts], None] | None = None,
     on_store_lost: Callable[[StoreLost], None] | None = None,
+    notes: HarvestNotes | None = None,
+    add: Callable[[Store, Sequence[LinkEntry]], AddCounts] | None = None,
 ) -> IngestCounts:
     """Read the sources of these names into the store, blocking. `rejects`: file to which rejected rows are appended as
     JSON lines. `on_progress` gets the counts after each batch. `on_store_lost` is called when the store is lost; if it
-    returns, the batch is added again.
+    returns, the batch is added again. `notes`: of a complete harvest. `add`: takes up a batch in the place of
+    `add_entries`.
 
     Raises ConfigError, before anything is added, for a source that can't be read; also for a `rejects` that can't be
     written. Without `on_store_lost`, raises StoreLost as the store does.
     """
     counts = IngestCounts()
-    for batch in read_batches(names, rejects):
-        counts = counts.plus(batch, _add(batch.entries, store, on_store_lost))
+    for batch in read_batches(names, rejects, notes):
+        counts = counts.plus(batch, repeated(add or add_entries, on_store_lost, store, batch.entries))
         if on_progress is not None:
             on_progress(counts)
     return counts
 
 
-def _add(entries: Sequence[LinkEntry], store: Store, on_store_lost: Callable[[StoreLost], None] | None) -> AddCounts:
+def repeated(
+    call: Callable[P, T], on_store_lost: Callable[[StoreLost], None] | None, *args: P.args, **given: P.kwargs
+) -> T:
+    """What the call returns; after StoreLost it is repeated, as often as `on_store_lost` returns."""
     while True:
         try:
-            return add_entries(store, entries)
+            return call(*args, **given)
         except StoreLost as fault:
             if on_store_lost is None:
                 raise
             on_store_lost(fault)
 
 
-def add_entries(store: Store, entries: Sequence[LinkEntry]) -> AddCounts:
+def add_entries(store: Store, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
     """`Store.add` for entries of strangers. Where the store can't take a batch, each entry is added alone; one that it
     can't take is logged and left out of the counts. Raises what the store raises where it can't take any."""
     try:
-        return store.add(entries)
+        return store.add(entries, harvest)
     except LinkcrawlError:
         raise
     except Exception as fault:
@@ -107,7 +118,7 @@ def add_entries(store: Store, entries: Sequence[LinkEntry]) -> AddCounts:
     counts, failed = AddCounts(), 0
     for entry in entries:
         try:
-            counts += store.add([entry])
+            counts += store.add([entry], harvest)
         except LinkcrawlError:
             raise
         except Exception as fault:
@@ -118,11 +129,14 @@ def add_entries(store: Store, entries: Sequence[LinkEntry]) -> AddCounts:
     return counts
 
 
-def read_batches(names: Sequence[str], rejects: Path) -> Iterator[SeedBatch]:
-    """The sources' seeds in batches for `Store.add`. Raises what `check_sources` raises, at once; later ConfigError for
+def read_batches(names: Sequence[str], rejects: Path, notes: HarvestNotes | None = None) -> Iterator[SeedBatch]:
+    """The sources' seeds in batches for `Store.add`. `notes`: of a complete harvest. Raises what
+    `check_sources` raises, at once; later ConfigError for
     a `rejects` that can't be written."""
     check_sources(names, rejects)
-    return batch_rows((row for name in names for row in sources.read(name, leave_out=rejects)), rejects)
+    rows = ((name, sources.read(name, leave_out=rejects)) for name in names)
+    watched = (row for name, found in rows for row in (found if notes is None else notes.watch(name, found)))
+    return batch_rows(watched, rejects)
 
 
 def check_sources(names: Sequence[str], rejects: Path) -> None:

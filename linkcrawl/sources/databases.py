@@ -23,7 +23,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from linkcrawl.errors import ConfigError, SourceLost, StoreError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.rows import internal_error, reject, seed_or_reject
+from linkcrawl.sources.rows import internal_error, reject, seed_or_reject, unread
 from linkcrawl.stores.mongo.schema import client_of, one_line
 from linkcrawl.urls.servers import shown
 
@@ -57,7 +57,7 @@ def read(source: str) -> Iterator[Seed | Reject]:
             for line, document in enumerate(collection.find(sort=[("_id", 1)]), start=1):
                 yield seed_of(document, shown(source), line)
         except PyMongoError as fault:
-            yield reject(f"can't be read further: {one_line(fault)}", source=shown(source), line=line + 1)
+            yield unread(f"can't be read further: {one_line(fault)}", source=shown(source), line=line + 1)
 
 
 class NewDocuments:

@@ -15,7 +15,7 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.cmdi import read_cmdi
 from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt
-from linkcrawl.sources.rows import internal_error, reject
+from linkcrawl.sources.rows import internal_error, unread
 from linkcrawl.sources.streams import STREAM_ERRORS, Stream, unpacked
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def _walk(top: Path) -> Iterator[_File | Reject]:
             with os.scandir(folder) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            yield reject(f"can't be read: {_reason(error)}", source=_printable(folder), line=0)
+            yield unread(f"can't be read: {_reason(error)}", source=_printable(folder))
             continue
         folders = []
         for entry in entries:
@@ -142,13 +142,13 @@ def _read_file(file: _File) -> Iterator[Seed | Reject]:
     try:
         # opening a pipe that nobody writes to would block for ever
         if file.within and not stat.S_ISREG(file.path.stat().st_mode):
-            yield reject("can't be read: not a regular file", source=source, line=0)
+            yield unread("can't be read: not a regular file", source=source)
             return
         with file.path.open("rb") as raw:
             stream = unpacked(raw, gzipped=file.path.name.lower().endswith(".gz"))
             yield from _guarded(_rows(stream, file, source), source)
     except OSError as error:
-        yield reject(f"can't be read: {_reason(error)}", source=source, line=0)
+        yield unread(f"can't be read: {_reason(error)}", source=source)
 
 
 def _rows(stream: Stream, file: _File, source: str) -> Iterator[Seed | Reject]:
@@ -163,10 +163,10 @@ def _guarded(rows: Iterator[Seed | Reject], source: str) -> Iterator[Seed | Reje
     try:
         yield from rows
     except STREAM_ERRORS as error:
-        yield reject(f"can't be read further: {_reason(error)}", source=source, line=0)
+        yield unread(f"can't be read further: {_reason(error)}", source=source)
     except Exception as fault:
         logger.exception("%s can't be read further", source)
-        yield reject(f"can't be read further: {internal_error(fault)}", source=source, line=0)
+        yield unread(f"can't be read further: {internal_error(fault)}", source=source)
 
 
 def _reason(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from linkcrawl import urls
 from linkcrawl.errors import BadRowError
-from linkcrawl.items import Reject, Seed
+from linkcrawl.items import Reject, Seed, Unread
 from linkcrawl.urls.userinfo import redact, without_userinfo
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,11 @@ def internal_error(fault: Exception) -> str:
 def reject(why: str, *, source: str, line: int, text: str = "") -> Reject:
     """A Reject without user:password@; its text is cut to KEPT_TEXT characters."""
     return Reject(source=source, line=line, why=redact(why), text=redact(text[:_SEARCHED_TEXT])[:KEPT_TEXT])
+
+
+def unread(why: str, *, source: str, line: int = 0) -> Unread:
+    """The Reject of a source, or the rest of one, that could not be read."""
+    return Unread(source=source, line=line, why=redact(why))
 
 
 def _seed(row: Mapping[str, Any]) -> Seed:

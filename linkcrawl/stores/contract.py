@@ -17,7 +17,7 @@ Times are Unix seconds and kept to the millisecond at least, as exports show the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import field, frozen
@@ -285,6 +285,9 @@ class Store(Protocol):
     def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
         """Note that the harvest has these mentions, as far as the store has them. Adds nothing, and brings nothing
         back: a dry run of `add`."""
+
+    def known(self, keys: Collection[bytes]) -> set[bytes]:
+        """Those of these keys that the store has a link of, retired or not."""
 
     def links_of(self, collection: str) -> int:
         """How many active links a collection has; "": those mentioned without one."""

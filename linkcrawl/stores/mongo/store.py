@@ -5,7 +5,7 @@ A standalone server is enough. On a replica set, writes wait for the majority of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pymongo
 from pymongo.database import Database
@@ -144,6 +144,11 @@ class MongoStore:
     def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
         with faults(self._where):
             self._writer.mark(entries, harvest)
+
+    def known(self, keys: Collection[bytes]) -> set[bytes]:
+        wanted = {"_id": {"$in": [key.hex() for key in keys]}}
+        with faults(self._where):
+            return {bytes.fromhex(found["_id"]) for found in self._database["links"].find(wanted, {"_id": 1})}
 
     def links_of(self, collection: str) -> int:
         with faults(self._where), pymongo.timeout(PATIENT):

@@ -116,6 +116,10 @@ class BulkInserter:
         rows = self._rows_of_proxies(db, entries, links)
         return AddCounts(new=new, known=len(entries) - new, proxies=_add_proxies(db, rows, harvest))
 
+    def known(self, db: sqlite3.Connection, keys: Iterable[bytes]) -> set[bytes]:
+        """See Store.known."""
+        return set(_known(db, keys))
+
     def mark(self, db: sqlite3.Connection, entries: Sequence[LinkEntry], harvest: int) -> None:
         """See Store.mark."""
         db.executemany(

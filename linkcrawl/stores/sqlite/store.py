@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
@@ -175,6 +175,10 @@ class SqliteStore:
     def mark(self, entries: Sequence[LinkEntry], harvest: int) -> None:
         with self._transaction() as db:
             self._inserter.mark(db, entries, harvest)
+
+    def known(self, keys: Collection[bytes]) -> set[bytes]:
+        with faults(self._path):
+            return self._inserter.known(self._db, keys)
 
     def links_of(self, collection: str) -> int:
         with faults(self._path):
