@@ -16,6 +16,7 @@ from linkcrawl.check.recheck import Intervals
 from linkcrawl.clock import Clock
 from linkcrawl.config import LOCAL, Config, read_config
 from linkcrawl.errors import ConfigError
+from linkcrawl.ingest.harvest import RetireRules, Scope
 from linkcrawl.ingest.ingest import check_sources
 from linkcrawl.ingest.live import CrawlSeeds
 from linkcrawl.network.descriptors import raise_limit
@@ -26,7 +27,7 @@ from linkcrawl.politeness.policy.file import PolicyFile
 from linkcrawl.politeness.policy.rules import Policies
 from linkcrawl.politeness.robots.cache import RobotsCache
 from linkcrawl.politeness.user_agent import refuse_listed
-from linkcrawl.sources import MONGODB, REDIS
+from linkcrawl.sources import MONGODB, REDIS, STDIN
 from linkcrawl.sources.redis_key import PushedKey
 from linkcrawl.stores.contract import ClusterName, LinkFilter, Store
 from linkcrawl.stores.opening import open_store
@@ -46,7 +47,8 @@ PUSHED = "resourceproxies:start_urls"
 
 @frozen(kw_only=True)
 class Arguments:
-    """The spider's arguments (`-a name=value`), typed. `seeds`: a source; `limit`: checks to begin at most."""
+    """The spider's arguments (`-a name=value`), typed. `seeds`: a source; `complete`: what it is the whole
+    harvest of, None where it isn't one; `limit`: checks to begin at most."""
 
     seeds: str | None = None
     collection: str | None = None
@@ -54,11 +56,27 @@ class Arguments:
     recheck: bool = False
     limit: int | None = None
     continuous: bool = False
+    complete: Scope | None = None
+
+    @property
+    def has_finite_seeds(self) -> bool:
+        """Whether the seeds have an end. What is pushed to a continuous crawl, or written to its standard input, may go
+        on for ever."""
+        seeds = self.seeds
+        return seeds is not None and not (self.continuous and (seeds == STDIN or seeds.startswith(REDIS)))
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Arguments:
         """Raises ConfigError for an argument that doesn't exist or a value that can't be used."""
-        known = {"seeds": str, "collection": str, "host": str, "recheck": _flag, "limit": _count, "continuous": _flag}
+        known = {
+            "seeds": str,
+            "collection": str,
+            "host": str,
+            "recheck": _flag,
+            "limit": _count,
+            "continuous": _flag,
+            "complete": _scope,
+        }
         given = {name: value for name, value in given.items() if name != "_job"}  # scrapyd's own
         for name in given:
             if name not in known:
@@ -78,6 +96,12 @@ def _flag(name: str, value: Any) -> bool:
     if text in {"0", "false", "no"}:
         return False
     raise ConfigError(f"-a {name}: {value!r} is neither yes nor no; 1 or 0 would work")
+
+
+def _scope(name: str, value: Any) -> Scope | None:
+    if str(value) == Scope.CATALOGUE:
+        return Scope.CATALOGUE
+    return Scope.COLLECTIONS if _flag(name, value) else None
 
 
 def _count(name: str, value: Any) -> int:
@@ -108,6 +132,9 @@ class Session:
     audit: AuditLog
     #: While the store is lost nothing is sent, for records could not be stored (stores/retry.py).
     store_lost: bool = field(default=False, init=False)
+    #: While the finite seeds of this crawl are being taken up, no check begins: a link is judged by its present
+    #: collections, rules and expected media type.
+    takes_up_seeds: bool = field(default=False, init=False)
     #: How often this worker of a cluster has lost all its leases; what began in an earlier epoch is void.
     lease_epoch: int = field(default=0, init=False)
 
@@ -128,6 +155,7 @@ class Session:
         be_patient()
         client_context(config.ca_bundle)  # a bundle that can't be used must be told before anything is sent
         arguments = Arguments.parse(given)
+        _check_complete(arguments)
         policy_file = PolicyFile(config.policies) if config.policies else None
         if arguments.seeds is not None:
             check_sources([arguments.seeds], config.rejects)
@@ -140,7 +168,7 @@ class Session:
         hosts = HostStateCache(
             store.hosts() if alone else (), now=clock.now
         )  # a worker learns of hosts with their gates
-        return cls(
+        session = cls(
             config=config,
             arguments=arguments,
             store=store,
@@ -156,6 +184,8 @@ class Session:
             robots=RobotsCache(token=config.product, ttl=config.robots_ttl),
             audit=_audit_log(config),
         )
+        session.takes_up_seeds = arguments.has_finite_seeds
+        return session
 
     @property
     def now(self) -> Callable[[], float]:
@@ -183,8 +213,10 @@ class Session:
         pushed = None if self.config.frontier == LOCAL else PushedKey(server=self.config.frontier, key=PUSHED).source
         if source is not None and source.startswith(REDIS):
             pushed = source
+        complete = self.arguments.complete
         return CrawlSeeds(
             source=source,
+            rules=None if complete is None else RetireRules(scope=complete, limit=self.config.retire_limit),
             watched=source if continuous and source is not None and source.startswith(MONGODB) else None,
             pushed=pushed if continuous else None,
             rejects=self.config.rejects,
@@ -194,6 +226,14 @@ class Session:
         """Links that are due before this moment (Unix seconds) are checked: now in a continuous crawl; else the crawl's
         start, so that it can end."""
         return self.now() if self.arguments.continuous else self.started_at
+
+
+def _check_complete(arguments: Arguments) -> None:
+    if arguments.complete is not None and (arguments.seeds is None or arguments.seeds.startswith(REDIS)):
+        raise ConfigError(
+            "-a complete: goes with -a seeds=SOURCE, where SOURCE is a whole harvest: a file, a folder, - or "
+            "mongodb://HOST:PORT/DB/COLLECTION would work"
+        )
 
 
 def _check_shared_store(config: Config) -> None:

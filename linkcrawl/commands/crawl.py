@@ -22,7 +22,7 @@ from linkcrawl.cli.log_file import install_log_file
 from linkcrawl.errors import ConfigError, StoreError
 from linkcrawl.extensions.feeds import feed_failed
 from linkcrawl.frontier.network_watch import NOTHING_ANSWERED
-from linkcrawl.spiders.resourceproxies import ResourceProxies
+from linkcrawl.spiders.resourceproxies import HARVEST_REFUSED, ResourceProxies
 from linkcrawl.startup import INTERRUPTED
 from linkcrawl.wiring import check_wiring
 
@@ -71,7 +71,8 @@ class Command(CrawlCommand):
         if self.exitcode == 0 and args[:1] == [ResourceProxies.name]:
             stats = self._crawler.stats
             failed = feed_failed(stats) or bool(stats.get_value(NOTHING_ANSWERED))
-            self.exitcode = EXIT.get(stats.get_value("finish_reason"), 1) or int(failed)
+            refused = UNUSABLE if stats.get_value(HARVEST_REFUSED) else 0
+            self.exitcode = EXIT.get(stats.get_value("finish_reason"), 1) or int(failed) or refused
 
 
 def _check_spider(settings: BaseSettings, args: list[str]) -> None:

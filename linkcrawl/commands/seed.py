@@ -38,7 +38,10 @@ class Command(OfflineCommand):
 
     def long_desc(self) -> str:
         return (
-            f"SOURCE is a file ({' '.join(SUFFIXES)}, gzipped or not), a folder of such files, "
+            "With --complete, mentions that a whole harvest lacks are retired: their links are asked no more, unless "
+            "another mention is left. Where more of a collection is missing than LINKCRAWL_RETIRE_LIMIT allows, more "
+            "than a tenth of the lines were rejected, or a source was empty or not read to its end, nothing is retired "
+            f"(status 2). SOURCE is a file ({' '.join(SUFFIXES)}, gzipped or not), a folder of such files, "
             "or - for JSON lines on standard input. Rejected lines are appended to LINKCRAWL_REJECTS."
         )
 
@@ -139,7 +142,7 @@ def _take_up(store: Store, entries: Sequence[LinkEntry], *, harvest: int, seen: 
 
 
 def _print_retired(done: Reconciliation, *, dry_run: bool) -> None:
-    verb = "would be retired" if dry_run else "retired"
+    what = "links that would be retired" if dry_run else "links retired"
     for name, one in done.retired.items():
-        print(f"{one.links} links {verb} of {repr(name) if name else 'no collection'}")
-    print(f"{done.total.links} links {verb} in all")
+        print(f"{what}, collection {repr(name) if name else 'none'}: {one.links}")
+    print(f"{what}: {done.total.links}")

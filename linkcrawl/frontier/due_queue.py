@@ -60,6 +60,7 @@ class DueQueue:
         self._left = limit
         self._held: dict[int | str, str] = {}
         self._aside: dict[int | str, float] = {}
+        self._retired: set[int | str] = set()
         self.hosts: dict[str, HostQueue] = {}
 
     @property
@@ -177,10 +178,23 @@ class DueQueue:
         del self._aside[link_id]
         self.hosts[self._held[link_id]].aside -= 1
 
+    def held(self) -> list[int | str]:
+        """Ids of the links that are out."""
+        return list(self._held)
+
+    def retire(self, link_ids: Iterable[int | str]) -> None:
+        """These links were retired while they were out: those that have not begun don't begin any more."""
+        self._retired |= self._held.keys() & set(link_ids)
+
+    def is_retired(self, link_id: int | str) -> bool:
+        """Whether the link was retired while it was out."""
+        return link_id in self._retired
+
     def forget(self, link_id: int | str) -> None:
         """The link's record is stored, or won't be: the link is not out any more, unless it is set aside."""
         if link_id in self._aside:
             return
+        self._retired.discard(link_id)
         host = self._held.pop(link_id, None)
         if host is not None:
             self.hosts[host].out.discard(link_id)

@@ -89,8 +89,10 @@ class Feeder:
         return list(islice(hosts, HOSTS_A_CALL))
 
     def refresh_backlog(self) -> None:
-        """New links may be due: read the backlog; again after a reading that is under way, which may have missed
-        them."""
+        """New links may be due: read the backlog; again after a reading that is under way, which may have missed them.
+        While the seeds of this crawl are being taken up, its links are left alone: they may change by them."""
+        if self._session.takes_up_seeds:
+            return
         if self._refreshing is not None:
             self._refresh_again = True
         else:

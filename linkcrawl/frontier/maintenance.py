@@ -10,6 +10,7 @@ from collections.abc import Callable
 from linkcrawl.clock import until_next
 from linkcrawl.errors import ClaimLost, PolicyError, StoreLost
 from linkcrawl.frontier.clock_follower import ClockFollower
+from linkcrawl.frontier.due_queue import DueQueue
 from linkcrawl.frontier.feeder import Feeder
 from linkcrawl.frontier.gates.eta import recheck_cycles
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
@@ -38,6 +39,8 @@ PRUNE = DAY
 EVER = 1e12
 #: Hosts whose recheck cycles are computed, and logged one by one.
 LARGEST, LOGGED = 1000, 5
+#: Links in memory that the store is asked about in one call.
+HELD_A_CALL = 5000
 #: Seconds between two readings of the backlog in a continuous crawl, and so many times what a reading takes.
 REFRESH, REFRESH_COST = 2.0, 50.0
 
@@ -53,6 +56,7 @@ class MaintenanceLoop:
         bench: Workbench[Task],
         keeper: Gatekeeper,
         router: HostRouter,
+        queue: DueQueue,
         feeder: Feeder,
         postponed: PostponedHops,
         host_states: HostStateSaver,
@@ -64,6 +68,7 @@ class MaintenanceLoop:
         self._bench = bench
         self._keeper = keeper
         self._router = router
+        self._queue = queue
         self._feeder = feeder
         self._postponed = postponed
         self._host_states = host_states
@@ -73,6 +78,7 @@ class MaintenanceLoop:
         self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
+        self._retired_at: float | None = None
         self._refreshed_at = self._next_due = float("-inf")
         self._oldest: float | None = None
         self._pruned_at: float | None = None
@@ -160,6 +166,7 @@ class MaintenanceLoop:
                 self._warn_of_the_future()
                 self._read_policies()
                 revision = await self._read_store()
+                await self._leave_out_retired()
                 self._postponed.review()
                 if count % REMEMBER == 0:
                     await self._host_states.save()
@@ -196,6 +203,19 @@ class MaintenanceLoop:
         wake = self._bench.next_wake()
         at_rest = (wake is None or wake == float("inf")) and not self._feeder.is_busy and not self._feeder.under_way
         return at_rest and self._session.arguments.continuous
+
+    async def _leave_out_retired(self) -> None:
+        """Links that were retired since the last look, while they were in memory, aren't asked any more."""
+        session, held = self._session, self._queue.held()
+        if not held:
+            return
+        retired_at = await session.worker.call(session.store.retired_at)
+        if retired_at == self._retired_at:
+            return
+        self._retired_at = retired_at
+        for first in range(0, len(held), HELD_A_CALL):
+            part = held[first : first + HELD_A_CALL]
+            self._queue.retire(await session.worker.call(session.store.retired_among, part))
 
     async def _look_for_links(self, revision: int) -> None:
         """Read the backlog where another process has added links or a link has come due, as often as costs little."""

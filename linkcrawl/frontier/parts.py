@@ -153,6 +153,7 @@ def build_frontier(
         bench=bench,
         keeper=keeper,
         router=router,
+        queue=queue,
         feeder=feeder,
         postponed=postponed,
         host_states=host_states,

@@ -104,7 +104,8 @@ class Scheduler(BaseScheduler):
         self._frontier.withdrawals.resume(memory.host for memory in self._session.hosts)
         await self._ownership.open(self._frontier)
         await self._frontier.maintenance.start()
-        await self._feeder.refresh_now()
+        if not self._session.takes_up_seeds:
+            await self._feeder.refresh_now()
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close(reason))
@@ -317,6 +318,10 @@ class Scheduler(BaseScheduler):
     def _begin(self, link: DueLink, now: float) -> Request | None:
         """The first request of a link's check. None where it has become a record at once, or where rules of its
         collections say that it isn't its time: then the link stays due, and is met again at a later look."""
+        if self._queue.is_retired(link.id):
+            self._queue.forget(link.id)
+            self._ownership.return_permits(link)
+            return None
         applied = self._session.policies.of_link(link.host, link.collections, link.providers)
         opens = inf if applied.paused_by is not None else self._keeper.opens(applied, now)
         if opens > now:

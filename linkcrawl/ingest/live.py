@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import frozen
 
 from linkcrawl import sources
 from linkcrawl.clock import until_next
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
+from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules
 from linkcrawl.ingest.ingest import IngestCounts, SeedBatch, batch_rows, read_batches
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 
@@ -30,11 +31,14 @@ REFRESH = 1.0
 POLL_MONGODB = 5.0
 #: Seconds between two log lines about a source that is away.
 REPEAT = 60.0
+#: Seconds between two log lines about how far the seeds have been taken up.
+TELL = 10.0
 
 
 @frozen(kw_only=True)
 class CrawlSeeds:
-    """Where a crawl's seeds come from. `source`: read once, None for none. `watched`: a MongoDB collection whose new
+    """Where a crawl's seeds come from. `source`: read once, None for none. `rules`: how it is reconciled where it is a
+    complete harvest. `watched`: a MongoDB collection whose new
     documents are seeds, and `pushed`: a Redis key that people push seeds to, as long as the crawl runs. `rejects`: the
     file of rejected rows."""
 
@@ -42,6 +46,19 @@ class CrawlSeeds:
     watched: str | None
     pushed: str | None
     rejects: Path
+    rules: RetireRules | None = None
+
+
+class Harvests(Protocol):
+    """What a complete harvest needs of the store, each waiting while that is lost."""
+
+    async def begin(self) -> int:
+        """Store.begin_harvest."""
+        ...
+
+    async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
+        """`harvest.reconcile`, then Store.end_harvest."""
+        ...
 
 
 class LiveIngest:
@@ -49,7 +66,8 @@ class LiveIngest:
 
     `steady`: a clock in seconds that never jumps. `add`: adds entries to the store, waiting while it is lost.
     `refresh_backlog`: called when the store has links that may be due. `on_new_links`: called after a source with new
-    links.
+    links. `on_taken_up`: called when the source has been read to its end and is in the store, or there is none.
+    `harvests`: reconciles a complete harvest.
     """
 
     def __init__(
@@ -57,11 +75,16 @@ class LiveIngest:
         seeds: CrawlSeeds,
         *,
         steady: Callable[[], float],
-        add: Callable[[Sequence[LinkEntry]], Awaitable[AddCounts]],
+        add: Callable[[Sequence[LinkEntry], int], Awaitable[AddCounts]],
         refresh_backlog: Callable[[], None],
         on_new_links: Callable[[], Awaitable[None]],
+        on_taken_up: Callable[[], None],
+        harvests: Harvests,
     ):
         self._seeds = seeds
+        self._on_taken_up = on_taken_up
+        self._harvests = harvests
+
         self._steady = steady
         self._add = add
         self._refresh_backlog = refresh_backlog
@@ -77,8 +100,11 @@ class LiveIngest:
             # before the source is read, so that no document is missed in between
             documents = await asyncio.to_thread(databases.NewDocuments, seeds.watched)
         try:
-            if seeds.source is not None:
+            if seeds.source is not None and seeds.rules is not None:
+                await self._ingest_harvest(seeds.source, seeds.rules)
+            elif seeds.source is not None:
                 await self._ingest_source(seeds.source)
+            self._on_taken_up()
             polls: list[Coroutine[Any, Any, None]] = []
             if documents is not None:
                 polls.append(self._poll(POLL_MONGODB, lambda: self._ingest_documents(documents)))
@@ -118,6 +144,18 @@ class LiveIngest:
         if counts.new:
             await self._on_new_links()
 
+    async def _ingest_harvest(self, source: str, rules: RetireRules) -> None:
+        notes, harvest = HarvestNotes(), await self._harvests.begin()
+        counts = await self._ingest(read_batches([source], self._seeds.rejects, notes), harvest)
+        self._log(sources.display_name(source), counts)
+        done = await self._harvests.end(harvest, notes, rules)
+        for name, retired in done.retired.items():
+            logger.info("Links retired, collection %s: %d", repr(name) if name else "none", retired.links)
+        for reason in done.refused:
+            logger.error("seeds: %s", reason)
+        if counts.new:
+            await self._on_new_links()
+
     async def _ingest_documents(self, documents: NewDocuments) -> None:
         counts = await self._ingest(batch_rows(documents.poll(), self._seeds.rejects))
         if counts.read:
@@ -127,10 +165,13 @@ class LiveIngest:
         if await pushed.are_there():
             await self._ingest_source(pushed.source)
 
-    async def _ingest(self, reading: Iterator[SeedBatch]) -> IngestCounts:
-        counts, refreshed_at = IngestCounts(), self._steady()
+    async def _ingest(self, reading: Iterator[SeedBatch], harvest: int = 0) -> IngestCounts:
+        counts, refreshed_at, told_at = IngestCounts(), self._steady(), self._steady()
         async for batch in _in_a_thread(reading):
-            counts = counts.plus(batch, await self._add(batch.entries))
+            counts = counts.plus(batch, await self._add(batch.entries, harvest))
+            if self._steady() - told_at > TELL:
+                told_at = self._steady()
+                logger.info("Seeds: %d read so far, %d of them new", counts.read, counts.new)
             if self._steady() - refreshed_at > REFRESH:
                 refreshed_at = self._steady()
                 self._refresh_backlog()

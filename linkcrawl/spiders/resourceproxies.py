@@ -20,6 +20,7 @@ from linkcrawl.check.procedure import Check, Denial, Done, Next, aborted, answer
 from linkcrawl.errors import ConfigError, SourceLost, StoreLost
 from linkcrawl.frontier.ports import RequestContext, context_of
 from linkcrawl.frontier.scheduler import Scheduler
+from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules, reconcile
 from linkcrawl.ingest.ingest import add_entries
 from linkcrawl.ingest.live import LiveIngest
 from linkcrawl.items import DueLink, Finished
@@ -38,8 +39,31 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+#: Statistic: reasons for which a complete harvest, or a collection of it, retired nothing.
+HARVEST_REFUSED = "linkcrawl/harvest/refused"
+
 #: Characters of a URL that are shown in the log.
 SHOWN = 200
+
+
+class _Harvests:
+    """The harvests of a crawl (ingest.live.Harvests). What they refuse is counted: then the crawl ends with status 2."""
+
+    def __init__(self, spider: ResourceProxies):
+        self._session, self._spider = spider.session, spider
+
+    async def begin(self) -> int:
+        session = self._session
+        return await retry_while_store_lost(session, session.store.begin_harvest, session.now())
+
+    async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
+        session, now = self._session, self._session.now()
+        done = await retry_while_store_lost(session, reconcile, session.store, harvest, notes, rules, now)
+        await retry_while_store_lost(session, session.store.end_harvest, harvest, now)
+        stats = self._spider.crawler.stats
+        assert stats is not None
+        stats.inc_value(HARVEST_REFUSED, len(done.refused))
+        return done
 
 
 class ResourceProxies(scrapy.Spider):
@@ -79,8 +103,12 @@ class ResourceProxies(scrapy.Spider):
     def _live_ingest(self) -> LiveIngest:
         session, scheduler = self.session, self._scheduler
 
-        async def add(entries: Sequence[LinkEntry]) -> AddCounts:
-            return await retry_while_store_lost(session, add_entries, session.store, entries)
+        async def add(entries: Sequence[LinkEntry], harvest: int) -> AddCounts:
+            return await retry_while_store_lost(session, add_entries, session.store, entries, harvest)
+
+        def taken_up() -> None:
+            session.takes_up_seeds = False
+            scheduler.refresh_backlog()
 
         return LiveIngest(
             session.seeds,
@@ -88,6 +116,8 @@ class ResourceProxies(scrapy.Spider):
             add=add,
             refresh_backlog=scheduler.refresh_backlog,
             on_new_links=scheduler.warn_unmeetable_rechecks,
+            on_taken_up=taken_up,
+            harvests=_Harvests(self),
         )
 
     @property

@@ -305,6 +305,12 @@ class Store(Protocol):
         """Retire the live mentions that these entries describe: of the link, with all fields that the seed gives. All
         of the batch or nothing. Idempotent."""
 
+    def retired_at(self) -> float | None:
+        """When a link was retired the last time (Unix seconds) of those that are retired; None where none is. Cheap."""
+
+    def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
+        """Those of these links that are retired, or that the store doesn't have."""
+
     def backlog(self, now: float, link_filter: LinkFilter = LinkFilter()) -> list[HostBacklog]:
         """Hosts with due links, and how many each has; host "" has the links that can't be requested."""
 

@@ -11,6 +11,7 @@ from attrs import define, field
 
 from linkcrawl.errors import SourceLost, StoreLost
 from linkcrawl.ingest import live
+from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules
 from linkcrawl.ingest.live import CrawlSeeds, LiveIngest
 from linkcrawl.sources import pushed
 from linkcrawl.stores.contract import AddCounts, LinkEntry
@@ -25,12 +26,20 @@ class Crawl:
     known: set[bytes] = field(factory=set)
     calls: list[str] = field(factory=list)
 
-    async def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    async def add(self, entries: Sequence[LinkEntry], harvest: int) -> AddCounts:
         new = {entry.key for entry in entries} - self.known
         self.known |= new
         self.calls.append(f"add {len(entries)}")
         self.clock.at += 0.6
         return AddCounts(new=len(new), known=len(entries) - len(new))
+
+    async def begin(self) -> int:
+        self.calls.append("harvest begins")
+        return 7
+
+    async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
+        self.calls.append(f"harvest {harvest} ends: {notes.read} read")
+        return Reconciliation(refused=("nothing is retired: a test",))
 
     async def warn(self) -> None:
         self.calls.append("new links")
@@ -43,6 +52,8 @@ class Crawl:
             add=self.add,
             refresh_backlog=lambda: self.calls.append("refresh"),
             on_new_links=self.warn,
+            on_taken_up=lambda: self.calls.append("taken up"),
+            harvests=self,
         )
 
 

@@ -38,7 +38,7 @@ from linkcrawl.stores.mongo.documents import (
     robots_file,
 )
 from linkcrawl.stores.mongo.dropped import DroppedCollections
-from linkcrawl.stores.mongo.schema import DURABLE, OURS, faults, open_database, unless_read_only
+from linkcrawl.stores.mongo.schema import DURABLE, OURS, RETIRED_ONLY, faults, open_database, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
 from linkcrawl.stores.rows import text
@@ -149,6 +149,16 @@ class MongoStore:
         wanted = {"_id": {"$in": [key.hex() for key in keys]}}
         with faults(self._where):
             return {bytes.fromhex(found["_id"]) for found in self._database["links"].find(wanted, {"_id": 1})}
+
+    def retired_at(self) -> float | None:
+        with faults(self._where):
+            found = self._database["links"].find_one(RETIRED_ONLY, {"retired_at": 1}, sort=[("retired_at", -1)])
+        return None if found is None else moment_of(found["retired_at"])
+
+    def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
+        active = {"_id": {"$in": list(link_ids)}, **reading.ACTIVE}
+        with faults(self._where):
+            return set(link_ids) - {found["_id"] for found in self._database["links"].find(active, {"_id": 1})}
 
     def links_of(self, collection: str) -> int:
         with faults(self._where), pymongo.timeout(PATIENT):

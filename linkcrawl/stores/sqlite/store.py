@@ -180,6 +180,17 @@ class SqliteStore:
         with faults(self._path):
             return self._inserter.known(self._db, keys)
 
+    def retired_at(self) -> float | None:
+        with faults(self._path):
+            latest = "SELECT max(retired_at) FROM links WHERE retired_at IS NOT NULL"
+            moment: float | None = self._db.execute(latest).fetchone()[0]
+        return moment
+
+    def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
+        active = f"SELECT id FROM links WHERE id IN (SELECT value FROM json_each(?)) AND next_check_at < {RETIRED}"
+        with faults(self._path):
+            return set(link_ids) - {row[0] for row in self._db.execute(active, (json.dumps(list(link_ids)),))}
+
     def links_of(self, collection: str) -> int:
         with faults(self._path):
             return retiring.links_of(self._db, collection)
