@@ -80,6 +80,7 @@ class Command(OfflineCommand):
         parser.add_argument("--changed", action="store_true", help="only where category, status or final URL changed")
         parser.add_argument("--history", action="store_true", help="every check, not only the latest of each link")
         parser.add_argument("--rows", choices=["link", "proxy"], default="link", help="a row for each link, or mention")
+        parser.add_argument("--retired", action="store_true", help="only links that no collection mentions any more")
         parser.add_argument("--hourly", metavar="DIR", help="instead of -o: a file for each hour that is over")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -114,6 +115,7 @@ def _query(opts: argparse.Namespace) -> Query:
         category=Category(opts.category) if opts.category else None,
         changed=opts.changed,
         history=opts.history,
+        retired=opts.retired,
     )
 
 

@@ -47,7 +47,7 @@ SHOWN = 200
 
 
 class _Harvests:
-    """The harvests of a crawl (ingest.live.Harvests). What they refuse is counted: then the crawl ends with status 2."""
+    """The harvests of a crawl (ingest.live.Harvests). What they refuse is counted: the crawl ends with status 2."""
 
     def __init__(self, spider: ResourceProxies):
         self._session, self._spider = spider.session, spider

@@ -29,7 +29,7 @@ NEVER = 0.0
 
 #: `next_check_at` of a retired link: later than any date that can be written, so that it is never due and stands behind
 #: all others in the indexes by time.
-RETIRED = 1e12
+RETIRED = 1e13
 
 
 @frozen(kw_only=True)
@@ -388,8 +388,8 @@ class Store(Protocol):
         first `next`. Reading blocks no writer, and any thread may do it."""
 
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
-        """The mentions of each of these links, ordered by collection, record and provider; an empty list for a link
-        that isn't in the store."""
+        """The live mentions of each of these links, of a retired one those that it had last, ordered by collection,
+        record and provider; an empty list for a link that isn't in the store."""
 
     def link(self, key: bytes) -> DueLink | None:
         """The link with this key, due or not; None where the store doesn't have it."""

@@ -28,7 +28,7 @@ class MemoryStore:
         self.links: dict[bytes, LinkEntry] = {}
         self.batches: list[int] = []
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         new = {entry.key: entry for entry in entries if entry.key not in self.links}
         self.links.update(new)
         self.batches.append(len(entries))
@@ -161,7 +161,7 @@ def test_a_rejects_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_lost_store_keeps_what_was_rejected(tmp_path: Path, rejects: Path) -> None:
     class Lost(MemoryStore):
-        def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+        def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
             raise StoreLost("gone")
 
     source = tmp_path / "1.txt"
@@ -210,7 +210,7 @@ class Picky(MemoryStore):
         super().__init__()
         self.bad = bad
 
-    def add(self, entries: Sequence[LinkEntry]) -> AddCounts:
+    def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         if any(entry.url in self.bad for entry in entries):
             raise MemoryError
         return super().add(entries)

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from linkcrawl.errors import SourceLost, StoreLost
 from linkcrawl.ingest import live
-from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules
+from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules, Scope
 from linkcrawl.ingest.live import CrawlSeeds, LiveIngest
 from linkcrawl.sources import pushed
 from linkcrawl.stores.contract import AddCounts, LinkEntry
@@ -29,7 +29,7 @@ class Crawl:
     async def add(self, entries: Sequence[LinkEntry], harvest: int) -> AddCounts:
         new = {entry.key for entry in entries} - self.known
         self.known |= new
-        self.calls.append(f"add {len(entries)}")
+        self.calls.append(f"add {len(entries)} of {harvest}" if harvest else f"add {len(entries)}")
         self.clock.at += 0.6
         return AddCounts(new=len(new), known=len(entries) - len(new))
 
@@ -44,8 +44,10 @@ class Crawl:
     async def warn(self) -> None:
         self.calls.append("new links")
 
-    def ingest(self, folder: Path, source: str | None = None, pushed: str | None = None) -> LiveIngest:
-        seeds = CrawlSeeds(source=source, watched=None, pushed=pushed, rejects=folder / "rejects.jsonl")
+    def ingest(
+        self, folder: Path, source: str | None = None, pushed: str | None = None, rules: RetireRules | None = None
+    ) -> LiveIngest:
+        seeds = CrawlSeeds(source=source, watched=None, pushed=pushed, rejects=folder / "rejects.jsonl", rules=rules)
         return LiveIngest(
             seeds,
             steady=self.clock,
@@ -71,18 +73,18 @@ def seeds(folder: Path, count: int) -> str:
 
 def test_a_source_is_read_once_and_the_backlog_is_refreshed_about_every_second(crawl: Crawl, tmp_path: Path) -> None:
     asyncio.run(crawl.ingest(tmp_path, seeds(tmp_path, 7)).run())
-    assert crawl.calls == ["add 2", "add 2", "refresh", "add 2", "add 1", "refresh", "refresh", "new links"]
+    assert crawl.calls == ["add 2", "add 2", "refresh", "add 2", "add 1", "refresh", "refresh", "new links", "taken up"]
 
 
 def test_known_links_are_no_news(crawl: Crawl, tmp_path: Path) -> None:
     source = seeds(tmp_path, 1)
     for _ in range(2):
         asyncio.run(crawl.ingest(tmp_path, source).run())
-    assert crawl.calls == ["add 1", "refresh", "new links", "add 1", "refresh"]
+    assert crawl.calls == ["add 1", "refresh", "new links", "taken up", "add 1", "refresh", "taken up"]
 
 
 def test_a_lost_store_ends_it(crawl: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def add(entries: Sequence[LinkEntry]) -> AddCounts:
+    async def add(entries: Sequence[LinkEntry], harvest: int) -> AddCounts:
         raise StoreLost("the disk is full")
 
     monkeypatch.setattr(Crawl, "add", staticmethod(add))
@@ -108,3 +110,19 @@ def test_a_pushed_source_that_is_away_is_polled_on_and_logged_once_a_minute(
     with pytest.raises(StoreLost):
         asyncio.run(crawl.ingest(tmp_path, pushed="redis://localhost/0/key").run())
     assert [record.getMessage() for record in caplog.records] == ["redis://localhost/0/key: refused"] * 3
+
+
+def test_a_harvest_is_reconciled_before_the_source_counts_as_taken_up(
+    crawl: Crawl, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = RetireRules(scope=Scope.COLLECTIONS, limit=0.2)
+    asyncio.run(crawl.ingest(tmp_path, seeds(tmp_path, 1), rules=rules).run())
+    assert crawl.calls == [
+        "harvest begins",
+        "add 1 of 7",
+        "refresh",
+        "harvest 7 ends: 1 read",
+        "new links",
+        "taken up",
+    ]
+    assert "nothing is retired: a test" in caplog.text

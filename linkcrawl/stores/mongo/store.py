@@ -280,8 +280,12 @@ class MongoStore:
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
         found: dict[int | str, list[Proxy]] = {link_id: [] for link_id in link_ids}
         with faults(self._where):
+            chosen = {"_id": {"$in": list(link_ids)}}
+            links = self._database["links"].find(chosen, {"retired_at": 1})
+            retired_at = {link["_id"]: link.get("retired_at") for link in links}
             for document in self._database["proxies"].find({"link": {"$in": list(link_ids)}}):
-                found[document["link"]].append(proxy_of(document))
+                if document.get("retired_at") == retired_at.get(document["link"]):
+                    found[document["link"]].append(proxy_of(document))
         return {link_id: sorted(mentions, key=_place) for link_id, mentions in found.items()}
 
     def link(self, key: bytes) -> DueLink | None:
