@@ -56,6 +56,11 @@ class Seed:
 
 
 @frozen(kw_only=True)
+class Retraction(Seed):
+    """A mention that is gone, as people push it (`"retire": true`): that of the link with all fields that are given."""
+
+
+@frozen(kw_only=True)
 class Reject:
     """A seed line without a link that could be checked: its source and line number, why it was rejected, and its text
     (cut)."""

@@ -51,12 +51,12 @@ class Arguments:
     harvest of, None where it isn't one; `limit`: checks to begin at most."""
 
     seeds: str | None = None
+    complete: Scope | None = None
     collection: str | None = None
     host: str | None = None
     recheck: bool = False
     limit: int | None = None
     continuous: bool = False
-    complete: Scope | None = None
 
     @property
     def has_finite_seeds(self) -> bool:

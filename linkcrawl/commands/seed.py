@@ -125,6 +125,8 @@ class Command(OfflineCommand):
     def _print_counts(self, config: Config) -> None:
         counts = self._counts
         print(f"{counts.read} read, {counts.new} new, {counts.known} known, {counts.rejected} rejected")
+        if counts.retracted:
+            print(f"{counts.retracted} mentions taken back")
         if counts.rejected:
             print(f"rejected lines are in {config.rejects}, with file, line number and reason")
 

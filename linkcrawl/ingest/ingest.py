@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -13,7 +14,7 @@ from attrs import asdict, field, frozen
 from linkcrawl import sources, urls
 from linkcrawl.errors import ConfigError, LinkcrawlError, StoreLost
 from linkcrawl.ingest.harvest import HarvestNotes
-from linkcrawl.items import Reject, Seed
+from linkcrawl.items import Reject, Retraction, Seed
 from linkcrawl.line_file import LineFile
 from linkcrawl.sources import files
 from linkcrawl.sources.checkpoint import Checkpoint
@@ -40,17 +41,20 @@ SHOWN = 200
 
 @frozen(kw_only=True)
 class SeedBatch:
-    """Entries for the store, and the number of rows that were rejected since the batch before."""
+    """Entries for the store, mentions to retire after them, and the number of rows that were rejected since the batch
+    before."""
 
     entries: Sequence[LinkEntry] = field(factory=tuple)
+    retracted: Sequence[LinkEntry] = field(factory=tuple)
     rejected: int = 0
 
 
 @frozen(kw_only=True)
 class IngestCounts:
-    """Rows so far, by result: read = new + known + rejected."""
+    """Rows so far, by result: read = new + known + retracted + rejected."""
 
     read: int = 0
+    retracted: int = 0
     new: int = 0
     known: int = 0
     rejected: int = 0
@@ -58,7 +62,8 @@ class IngestCounts:
     def plus(self, batch: SeedBatch, added: AddCounts) -> IngestCounts:
         """The counts after the store has added a batch."""
         return IngestCounts(
-            read=self.read + len(batch.entries) + batch.rejected,
+            read=self.read + len(batch.entries) + len(batch.retracted) + batch.rejected,
+            retracted=self.retracted + len(batch.retracted),
             new=self.new + added.new,
             known=self.known + added.known,
             rejected=self.rejected + batch.rejected + len(batch.entries) - added.new - added.known,
@@ -73,11 +78,13 @@ def ingest(
     on_store_lost: Callable[[StoreLost], None] | None = None,
     notes: HarvestNotes | None = None,
     add: Callable[[Store, Sequence[LinkEntry]], AddCounts] | None = None,
+    *,
+    now: Callable[[], float] = time.time,
 ) -> IngestCounts:
     """Read the sources of these names into the store, blocking. `rejects`: file to which rejected rows are appended as
     JSON lines. `on_progress` gets the counts after each batch. `on_store_lost` is called when the store is lost; if it
     returns, the batch is added again. `notes`: of a complete harvest. `add`: takes up a batch in the place of
-    `add_entries`.
+    `add_entries`. `now`: Unix seconds.
 
     Raises ConfigError, before anything is added, for a source that can't be read; also for a `rejects` that can't be
     written. Without `on_store_lost`, raises StoreLost as the store does.
@@ -85,6 +92,8 @@ def ingest(
     counts = IngestCounts()
     for batch in read_batches(names, rejects, notes):
         counts = counts.plus(batch, repeated(add or add_entries, on_store_lost, store, batch.entries))
+        if batch.retracted:
+            repeated(store.retire_mentions, on_store_lost, batch.retracted, now())
         if on_progress is not None:
             on_progress(counts)
     return counts
@@ -136,7 +145,8 @@ def read_batches(names: Sequence[str], rejects: Path, notes: HarvestNotes | None
     check_sources(names, rejects)
     rows = ((name, sources.read(name, leave_out=rejects)) for name in names)
     watched = (row for name, found in rows for row in (found if notes is None else notes.watch(name, found)))
-    return batch_rows(watched, rejects)
+    # of a harvest that goes wrong one line is told: why nothing is retired
+    return batch_rows(watched, rejects, LOGGED_REJECTS if notes is None else 0)
 
 
 def check_sources(names: Sequence[str], rejects: Path) -> None:
@@ -150,33 +160,40 @@ def check_sources(names: Sequence[str], rejects: Path) -> None:
             )
 
 
-def batch_rows(rows: Iterable[Seed | Reject | Checkpoint], rejects: Path) -> Iterator[SeedBatch]:
-    """Rows in batches. A Checkpoint ends its batch, and is acknowledged when the caller asks for the next one."""
-    reject_log = _RejectLog(rejects)
+def batch_rows(
+    rows: Iterable[Seed | Reject | Checkpoint], rejects: Path, logged: int = LOGGED_REJECTS
+) -> Iterator[SeedBatch]:
+    """Rows in batches. A Checkpoint ends its batch, and is acknowledged when the caller asks for the next one. A
+    mention that comes after a retraction is in a later batch. `logged`: how many rejects are logged one by one."""
+    reject_log = _RejectLog(rejects, logged)
     entries: list[LinkEntry] = []
+    retracted: list[LinkEntry] = []
     size = rejected = 0
     try:
         for row in rows:
             if isinstance(row, Checkpoint):
                 reject_log.flush()
-                yield SeedBatch(entries=entries, rejected=rejected)
-                entries, size, rejected = [], 0, 0
+                yield SeedBatch(entries=entries, retracted=retracted, rejected=rejected)
+                entries, retracted, size, rejected = [], [], 0, 0
                 row.ack()
                 continue
+            if retracted and not isinstance(row, Reject | Retraction):
+                yield SeedBatch(entries=entries, retracted=retracted, rejected=rejected)
+                entries, retracted, size, rejected = [], [], 0, 0
             made = row if isinstance(row, Reject) else _entry_or_reject(row)
             if isinstance(made, Reject):
                 reject_log.add(made)
                 rejected += 1
             else:
-                entries.append(made)
+                (retracted if isinstance(row, Retraction) else entries).append(made)
                 size += _size(made.seed)
-            if len(entries) >= BATCH or rejected >= BATCH or size >= BATCH_TEXT:
+            if max(len(entries), len(retracted), rejected) >= BATCH or size >= BATCH_TEXT:
                 reject_log.flush()
-                yield SeedBatch(entries=entries, rejected=rejected)
-                entries, size, rejected = [], 0, 0
-        if entries or rejected:
+                yield SeedBatch(entries=entries, retracted=retracted, rejected=rejected)
+                entries, retracted, size, rejected = [], [], 0, 0
+        if entries or retracted or rejected:
             reject_log.flush()
-            yield SeedBatch(entries=entries, rejected=rejected)
+            yield SeedBatch(entries=entries, retracted=retracted, rejected=rejected)
     finally:
         reject_log.close()
 
@@ -205,17 +222,18 @@ def _size(seed: Seed) -> int:
 class _RejectLog:
     """The rejects file, created for the first reject; the first rejects are logged as well."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, logged: int) -> None:
         self._path = path
+        self._logged = logged
         self._file: LineFile | None = None
         self._lines: list[bytes] = []  # of the batch that is being made
         self._count = 0
 
     def add(self, reject: Reject) -> None:
         self._count += 1
-        if self._count <= LOGGED_REJECTS:
+        if self._count <= self._logged:
             logger.warning("rejected %s", reject_text(reject))
-        elif self._count == LOGGED_REJECTS + 1:
+        elif self._logged and self._count == self._logged + 1:
             logger.warning("more rejected lines are in %s", self._path)
         self._lines.append(f"{json.dumps(asdict(reject))}\n".encode("ascii"))
         try:

@@ -50,10 +50,14 @@ class CrawlSeeds:
 
 
 class Harvests(Protocol):
-    """What a complete harvest needs of the store, each waiting while that is lost."""
+    """What retiring needs of the store, each waiting while that is lost."""
 
     async def begin(self) -> int:
         """Store.begin_harvest."""
+        ...
+
+    async def retire(self, entries: Sequence[LinkEntry]) -> None:
+        """Store.retire_mentions."""
         ...
 
     async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
@@ -169,6 +173,8 @@ class LiveIngest:
         counts, refreshed_at, told_at = IngestCounts(), self._steady(), self._steady()
         async for batch in _in_a_thread(reading):
             counts = counts.plus(batch, await self._add(batch.entries, harvest))
+            if batch.retracted:
+                await self._harvests.retire(batch.retracted)
             if self._steady() - told_at > TELL:
                 told_at = self._steady()
                 logger.info("Seeds: %d read so far, %d of them new", counts.read, counts.new)

@@ -20,7 +20,7 @@ import redis
 from attrs import asdict
 
 from linkcrawl.errors import ConfigError, SourceLost
-from linkcrawl.items import Reject, Seed
+from linkcrawl.items import Reject, Retraction, Seed
 from linkcrawl.redis_client import REDIS_FAULTS, connect, connect_async, fault_text
 from linkcrawl.sources.checkpoint import Checkpoint
 from linkcrawl.sources.lines import MAX_LINE
@@ -151,4 +151,10 @@ def _read_row(pushed: bytes, source: str, number: int) -> Seed | Reject:
         row: Any = json.loads(text)
     except (ValueError, RecursionError) as fault:
         return reject(f"not JSON: {fault}", source=source, line=number, text=text)
-    return seed_or_reject(row, source=source, line=number, text=text)
+    retire = row.pop("retire", False)
+    if not isinstance(retire, bool):
+        return reject(f"retire is {retire!r:.60}, neither true nor false", source=source, line=number, text=text)
+    seed = seed_or_reject(row, source=source, line=number, text=text)
+    if retire and isinstance(seed, Seed):
+        return Retraction(**asdict(seed))
+    return seed

@@ -56,6 +56,10 @@ class _Harvests:
         session = self._session
         return await retry_while_store_lost(session, session.store.begin_harvest, session.now())
 
+    async def retire(self, entries: Sequence[LinkEntry]) -> None:
+        session = self._session
+        await retry_while_store_lost(session, session.store.retire_mentions, entries, session.now())
+
     async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
         session, now = self._session, self._session.now()
         done = await retry_while_store_lost(session, reconcile, session.store, harvest, notes, rules, now)

@@ -12,7 +12,9 @@ from attrs import define, field
 from linkcrawl.errors import SourceLost, StoreLost
 from linkcrawl.ingest import live
 from linkcrawl.ingest.harvest import HarvestNotes, Reconciliation, RetireRules, Scope
+from linkcrawl.ingest.ingest import batch_rows
 from linkcrawl.ingest.live import CrawlSeeds, LiveIngest
+from linkcrawl.items import Retraction, Seed
 from linkcrawl.sources import pushed
 from linkcrawl.stores.contract import AddCounts, LinkEntry
 from tests.unit.frontier_kit import Clock
@@ -36,6 +38,9 @@ class Crawl:
     async def begin(self) -> int:
         self.calls.append("harvest begins")
         return 7
+
+    async def retire(self, entries: Sequence[LinkEntry]) -> None:
+        self.calls.append(f"retire {len(entries)}")
 
     async def end(self, harvest: int, notes: HarvestNotes, rules: RetireRules) -> Reconciliation:
         self.calls.append(f"harvest {harvest} ends: {notes.read} read")
@@ -126,3 +131,10 @@ def test_a_harvest_is_reconciled_before_the_source_counts_as_taken_up(
         "taken up",
     ]
     assert "nothing is retired: a test" in caplog.text
+
+
+def test_mentions_and_retractions_are_stored_in_the_order_they_came(crawl: Crawl, tmp_path: Path) -> None:
+    there, gone = Seed(url="http://a.example/1"), Retraction(url="http://a.example/1")
+    rows = [there, gone, gone, there]
+    batches = list(batch_rows(rows, tmp_path / "rejects.jsonl"))
+    assert [(len(batch.entries), len(batch.retracted)) for batch in batches] == [(1, 2), (1, 0)]
