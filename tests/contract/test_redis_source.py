@@ -10,7 +10,7 @@ import redis
 
 from linkcrawl import sources
 from linkcrawl.errors import SourceLost
-from linkcrawl.items import Reject, Seed
+from linkcrawl.items import Reject, Retraction, Seed
 from tests.contract.test_servers import server
 
 #: More than are read at a time.
@@ -69,3 +69,16 @@ def test_another_kind_of_key_is_one_line(client: redis.Redis, key: str) -> None:
     client.hset(key, "url", "http://a.example/")
     with pytest.raises(SourceLost, match=f"0/{key}: WRONGTYPE"):
         list(sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}"))
+
+
+def test_a_mention_is_taken_back(client: redis.Redis, key: str) -> None:
+    texts = [
+        '{"url": "http://a.example/1", "collection": "A", "retire": true}',
+        '{"url": "http://a.example/2", "retire": 1}',
+    ]
+    client.lpush(key, *texts, '{"url": "http://a.example/3", "retire": false}')
+    rows = list(sources.peek(f"{server('TEST_REDIS_URL')}/0/{key}"))
+    assert rows[0] == Retraction(url="http://a.example/1", collection="A")
+    assert isinstance(rows[1], Reject)
+    assert rows[1].why == "retire is 1, neither true nor false"
+    assert rows[2] == Seed(url="http://a.example/3")
