@@ -29,8 +29,8 @@ def conclude(
     """The record of a check, and its link's next state.
 
     `now`: Unix seconds, used where no request was sent; else the time of the deciding answer counts. `crawler`:
-    Config.crawler. `host_silence`, `retry_at`: see recheck.plan. `host_worked`: that host has ever given a good answer;
-    that it refuses connections says nothing of the link then, until it has for a day.
+    Config.crawler. `host_silence`, `retry_at`: see recheck.plan. `host_worked`: that host's server (scheme and port
+    included) has answered before; that it refuses connections says nothing of the link then, until it has for a day.
     """
     finding = done.finding
     if host_worked and finding.verdict.reason == _REFUSED and is_recent(host_silence, now):

@@ -212,7 +212,10 @@ class ResourceProxies(scrapy.Spider):
         redirected = start is None or start.url != final_url  # else it has been read already
         end = urls.read(final_url) if redirected and final_url else start
         host = end.host if isinstance(end, urls.Target) else link.host
-        silence, worked = session.hosts.silence(host), session.hosts.has_answered(session.hosts.gate(host))
+        silence = session.hosts.silence(host)
+        # every server that was asked for a page has first answered for its robots.txt
+        robots = session.robots.get(end.authority) if isinstance(end, urls.Target) else None
+        worked = robots is not None and robots.robots is not None
         again = None if outcome is None else retry_at(outcome.status, outcome.headers, outcome.ended_at)
         retry = None if again is None else min(again, now + MAX_SILENCE)
         applied = session.policies.of_link(link.host, link.collections, link.providers)

@@ -21,6 +21,7 @@ ALONE = {
     "linkcrawl_requests",
     "linkcrawl_silences",
     "linkcrawl_bans",
+    "linkcrawl_shut_outs",
     "linkcrawl_robots_asked",
     "linkcrawl_checks_by_category",
     "linkcrawl_walls",
