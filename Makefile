@@ -19,7 +19,7 @@ demo: $(INSTALLED)  ## check a small sample web site on this machine and show wh
 
 test: $(INSTALLED)  ## run all tests, with every server and program that they need; ARGS="-k robots" goes to pytest
 	@$(PY) scripts/programs.py
-	@PYTHONDONTWRITEBYTECODE= $(PY) scripts/servers.py $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) scripts/servers.py $(PY) -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(INSTALLED)  ## style, format and types, as CI wants them
 	$(PY) -m ruff check .

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+ROOT = Path(__file__).parent.parent
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -17,43 +23,57 @@ def pytest_configure(config: pytest.Config) -> None:
     # chance finds its bugs on developers' machines.
     settings.register_profile("linkcrawl", deadline=None, derandomize=os.environ.get("CI") == "true")
     settings.load_profile("linkcrawl")
+    config.addinivalue_line("markers", "one_worker: tests of this file share something, and follow each other")
     config.addinivalue_line("markers", "long: takes up to 90 s; leave out with -m 'not long'")
 
 
 #: Folders whose tests mostly wait, in the order in which they begin. All others compute, and come last.
 WAITING = ("crawl", "deploy", "contract")
+#: Words in a file that mean: its tests share something, and follow each other in one worker.
+SHARED = ('scope="module"', "one_worker")
+
+
+class Spread(LoadScopeScheduling):
+    """Gives tests to the workers of pytest-xdist so that all of these end together: those that wait one by one, where
+    they share nothing, and quick ones by file. (Its --dist loadgroup does nothing with pytest 9.2, and loadfile has one
+    worker run the file that takes longest while all others are done.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if is_whole(path) else nodeid
+
+
+@cache
+def is_whole(path: str) -> bool:
+    """Whether one worker runs all tests of a file."""
+    if path.split("/")[1] not in WAITING:
+        return True
+    text = (ROOT / path).read_text()
+    return any(word in text for word in SHARED)
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    if config.getvalue("dist") != "load":  # somebody wants another one
+        return None
+    config.option.loadscopereorder = False  # pytest_collection_modifyitems knows the order
+    return Spread(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spread tests over workers (`make test`: --dist loadgroup) so that all workers end together: what takes long first
-    and each by itself, then quick tests by file. Tests that share a fixture of their file stay together."""
-    if not getattr(config.option, "loadgroup", False):
-        return
-    for item in items:
-        if not _is_waiting(item) or _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    items.sort(key=_turn)
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.nodeid.split("/")[1]
-
-
-def _is_waiting(item: pytest.Item) -> bool:
-    return _folder(item) in WAITING
-
-
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether a fixture that the test uses is made for all tests of its file."""
-    assert isinstance(item, pytest.Function)
-    defined = (each[-1] for each in item._fixtureinfo.name2fixturedefs.values())
-    return any(fixture.scope != "function" and fixture.baseid for fixture in defined)
+    """What takes long comes first in a worker of pytest-xdist: long tests, then whole files of those that wait."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:
+    path = item.nodeid.partition("::")[0]
+    folder = path.split("/")[1]
+    if folder not in WAITING:
+        return 3, 0
     if item.get_closest_marker("long"):
         return 0, 0
-    return (1, WAITING.index(_folder(item))) if _is_waiting(item) else (2, 0)
+    return (1 if is_whole(path) else 2), WAITING.index(folder)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,8 +27,7 @@ from linkcrawl.units import DAY
 from tests.contract.test_servers import server
 from tests.crawl.cluster_kit import running_redis
 
-#: Tests of one Redis database follow each other in one worker of pytest-xdist.
-pytestmark = pytest.mark.xdist_group("Redis database 9")
+pytestmark = pytest.mark.one_worker  # one database of one Redis
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
 SHORT, LEASE = 1.5, 30.0
