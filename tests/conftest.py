@@ -23,14 +23,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # chance finds its bugs on developers' machines.
     settings.register_profile("linkcrawl", deadline=None, derandomize=os.environ.get("CI") == "true")
     settings.load_profile("linkcrawl")
-    config.addinivalue_line("markers", "one_worker: tests of this file share something, and follow each other")
     config.addinivalue_line("markers", "long: takes up to 90 s; leave out with -m 'not long'")
 
 
 #: Folders whose tests mostly wait, in the order in which they begin. All others compute, and come last.
 WAITING = ("crawl", "deploy", "contract")
-#: Words in a file that mean: its tests share something, and follow each other in one worker.
-SHARED = ('scope="module"', "one_worker")
+#: In a file it means that tests share something, and follow each other in one worker.
+SHARED = 'scope="module"'
 
 
 class Spread(LoadScopeScheduling):
@@ -48,8 +47,7 @@ def is_whole(path: str) -> bool:
     """Whether one worker runs all tests of a file."""
     if path.split("/")[1] not in WAITING:
         return True
-    text = (ROOT / path).read_text()
-    return any(word in text for word in SHARED)
+    return SHARED in (ROOT / path).read_text()
 
 
 @pytest.hookimpl

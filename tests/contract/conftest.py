@@ -11,7 +11,7 @@ import pytest
 
 from linkcrawl.stores.contract import Store
 from linkcrawl.stores.opening import open_store
-from tests.contract.mongodb import database, looking_at, server_url
+from tests.contract.mongodb import database, server_url
 
 
 @contextmanager
@@ -23,13 +23,6 @@ def _sqlite_url(folder: Path, n: int) -> Iterator[str]:
 def _mongodb_url(folder: Path, n: int) -> Iterator[str]:
     with database(server_url()) as url:
         yield url
-
-
-def _emptied(url: str) -> None:
-    """Take everything out of a store of MongoDB but its empty collections, which take a while to make."""
-    with looking_at(url) as seen:
-        for name in seen.list_collection_names():
-            seen[name].delete_many({})
 
 
 #: By name: the URL of the nth new, empty store of a test that has a folder of its own.
@@ -45,15 +38,10 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
     before away."""
     numbers = count()
     with ExitStack() as stores:
-        made: list[str] = []
 
         def another() -> str:
-            if request.param == "mongodb" and made:
-                _emptied(made[0])
-                return made[0]
             stores.close()
-            made.append(stores.enter_context(STORES[request.param](tmp_path, next(numbers))))
-            return made[-1]
+            return stores.enter_context(STORES[request.param](tmp_path, next(numbers)))
 
         yield another
 

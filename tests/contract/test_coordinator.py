@@ -24,10 +24,8 @@ from linkcrawl.cluster.coordinator import (
 from linkcrawl.errors import SessionLost
 from linkcrawl.politeness.policy.limits import DAYS, WINDOWS, Quota, SharedLimit, Window
 from linkcrawl.units import DAY
-from tests.contract.test_servers import server
+from tests.contract.test_servers import redis_database
 from tests.crawl.cluster_kit import running_redis
-
-pytestmark = pytest.mark.one_worker  # one database of one Redis
 
 #: Of a lease that a test sees run out, and of one that no busy machine lets run out.
 SHORT, LEASE = 1.5, 30.0
@@ -36,7 +34,7 @@ SHORT, LEASE = 1.5, 30.0
 @pytest.fixture
 def url() -> Iterator[str]:
     """A database of its own on the test server: nobody else resets its generation."""
-    url = f"{server('TEST_REDIS_URL')}/9"
+    url = redis_database()
     with sync_redis.Redis.from_url(url) as client:
         client.flushdb()
         yield url

@@ -15,7 +15,7 @@ from linkcrawl.clock import boot_time
 from linkcrawl.cluster import coordinator
 from linkcrawl.cluster.coordinator import PREFIX, Coordinator, LeaseRelease
 from linkcrawl.errors import SessionLost
-from tests.contract.test_servers import server
+from tests.contract.test_servers import redis_database
 
 #: Seconds: of a lease, before whose end (MARGIN) its holder stops, and of one history.
 LEASE, MARGIN, HISTORY = 0.3, 0.02, 1.6
@@ -25,7 +25,7 @@ WORKERS = 4
 
 @pytest.fixture
 def client() -> Iterator[sync_redis.Redis]:
-    with sync_redis.Redis.from_url(f"{server('TEST_REDIS_URL')}/8") as client:
+    with sync_redis.Redis.from_url(redis_database()) as client:
         client.flushdb()
         yield client
         client.flushdb()
@@ -141,7 +141,7 @@ def test_a_gate_is_one_workers_whatever_happens_to_redis(
     luck = random.Random(kind)
 
     async def main() -> None:
-        url = f"{server('TEST_REDIS_URL')}/8"
+        url = redis_database()
         history = History(client, luck, [Worker(Coordinator.connect(url, LEASE)) for _ in range(WORKERS)])
         end, damaged_at, remembered_at = boot_time() + HISTORY, boot_time() + 2 * LEASE, 0.0
         while boot_time() < end or history.taken < 5:

@@ -18,7 +18,7 @@ from linkcrawl.cluster.lease_table import LeaseTable
 from linkcrawl.cluster.placement import GatePlacement
 from linkcrawl.frontier.gates.gatekeeper import Gatekeeper
 from linkcrawl.network.resolver import Resolver
-from tests.contract.test_servers import server
+from tests.contract.test_servers import redis_database
 from tests.unit.frontier_kit import Clock, session
 
 SLOW = "slow.example"
@@ -26,7 +26,7 @@ SLOW = "slow.example"
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    url = f"{server('TEST_REDIS_URL')}/10"
+    url = redis_database()
     with sync_redis.Redis.from_url(url) as client:
         client.flushdb()
         yield url

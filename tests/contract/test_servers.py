@@ -15,6 +15,12 @@ def server(variable: str) -> str:
     return url
 
 
+def redis_database() -> str:
+    """The URL of a Redis database that no other worker of pytest-xdist uses: of the sixteen, one after 0 and 1."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return f"{server('TEST_REDIS_URL')}/{2 + worker % 14}"
+
+
 def test_redis_answers_and_keeps_what_it_is_given() -> None:
     with redis.Redis.from_url(server("TEST_REDIS_URL"), decode_responses=True) as client:
         assert client.ping()

@@ -137,10 +137,9 @@ class Cluster:
             faults["TEST_STOP_WRITE"] = str(stop_write)
         if repeat is not None:
             faults["TEST_REPEAT"] = str(repeat)
-        told = environment()
-        if faults:
-            told |= faults | {"PYTHONPATH": os.pathsep.join([str(FAULTY), told["PYTHONPATH"]])}
-        running = Running(command, told, crawler.folder, feed)
+        told = environment() | faults
+        told["PYTHONPATH"] = os.pathsep.join([str(FAULTY), told["PYTHONPATH"]])
+        running = Running(command, told, crawler.folder, feed, fresh=bool(clock_off))
         self.workers.append(running)
         return running
 

@@ -75,17 +75,20 @@ class Told:
 class Running:
     """A crawl under way. Where nothing else is asked for it starts as quickly as can be (starting.py)."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str], folder: Path, feed: Path) -> None:
+    def __init__(
+        self, command: list[str], environment: Mapping[str, str], folder: Path, feed: Path, *, fresh: bool = False
+    ) -> None:
+        """`fresh`: by a start of Python, for what changes what modules import."""
         self._folder, self._feed = folder, feed
         self.started = time.monotonic()
         self._out, self._err = (folder / f"{feed.stem}.{part}" for part in ("out", "err"))
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
-            self.process = (
-                ForkedProcess(command[len(SCRAPY) :], folder, environment, self._out, self._err)
-                if command[: len(SCRAPY)] == SCRAPY and environment["PYTHONPATH"] == str(ROOT)
-                else subprocess.Popen(command, cwd=folder, env=environment, **streams)
-            )
+            self.process: ForkedProcess | subprocess.Popen[bytes]
+            if command[: len(SCRAPY)] == SCRAPY and not fresh:
+                self.process = ForkedProcess(command[len(SCRAPY) :], folder, environment, self._out, self._err)
+            else:
+                streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err}
+                self.process = subprocess.Popen(command, cwd=folder, env=environment, **streams)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -11,6 +11,7 @@ import importlib
 import io
 import multiprocessing
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -68,6 +69,10 @@ def run(arguments: list[str], folder: Path, environment: Mapping[str, str], out:
         io.FileIO(2, "w", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
     )
     importlib.reload(sys.modules["linkcrawl.settings"])  # it reads the environment
+    for place in environment["PYTHONPATH"].split(os.pathsep):
+        customized = Path(place) / "sitecustomize.py"  # as Python does at its start
+        if customized.exists():
+            runpy.run_path(str(customized))
     sys.argv = ["scrapy", *arguments]
     try:
         execute()

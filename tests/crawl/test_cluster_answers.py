@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 from tests.crawl.cluster_kit import holders, running_cluster
 from tests.crawl.harness import until
 from tests.crawl.lossy import lossy_way
-from tests.crawl.measures import LATE, pages
+from tests.crawl.measures import ROUNDED, pages, smallest
 from tests.site.client import running_site
 from tests.site.crowds import RESOLVER, healthy
 
@@ -39,5 +38,7 @@ def test_answers_that_get_lost(tmp_path: Path) -> None:
         cluster.judge([*plain, *slow, *redirected], requests)
     assert way.lost > 10
     asked = [request for request in pages(requests) if "slow" in request.target]
-    assert min(later.started - first.started for first, later in pairwise(asked)) > 0.3 - LATE
+    # Over connections of their own a busy server may see the earlier one late: it sees half of the delay.
+    assert smallest(request.started for request in asked) > 0.3 / 2
+    assert smallest(line.sent for line in cluster.audited() if line.limits) >= 0.3 - ROUNDED
     assert max(worker.stderr.count("Redis can't be asked") for worker in workers) <= 2  # a line a minute

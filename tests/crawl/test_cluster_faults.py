@@ -41,6 +41,7 @@ def at_work(cluster: Cluster, site: RunningSite, urls: list[str], workers: int =
     cluster.seed(urls)
     for number in range(workers):
         cluster.start(**(faults if number == 0 else {}))
+        until(lambda: len(holders(cluster.redis)) > 0, "the first, which may start late, leases gates")
     until(lambda: site.count() > 2 * HOSTS, "the workers ask")
     until(lambda: len(holders(cluster.redis)) == workers, "all of them lease gates")
 
