@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import frozen
@@ -14,23 +16,24 @@ from attrs import frozen
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.cmdi import read_cmdi
-from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt
+from linkcrawl.sources.lines import read_jsonl, read_txt
 from linkcrawl.sources.rows import internal_error, unread
+from linkcrawl.sources.sheets import xlsx_table
 from linkcrawl.sources.streams import STREAM_ERRORS, Stream, unpacked
+from linkcrawl.sources.tables import Table, check_columns, csv_table, read_table, tsv_table
 
 logger = logging.getLogger(__name__)
 
 _LINE_READERS: dict[str, Callable[[Stream, str], Iterator[Seed | Reject]]] = {
     ".jsonl": read_jsonl,
     ".ndjson": read_jsonl,
-    ".csv": read_csv,
-    ".tsv": read_tsv,
     ".txt": read_txt,
 }
+_TABLES: dict[str, Callable[[Stream, str], Table]] = {".csv": csv_table, ".tsv": tsv_table, ".xlsx": xlsx_table}
 _XML = (".xml", ".cmdi")
 
 #: The suffixes of files that are understood, `.gz` after them or not.
-SUFFIXES = (*_LINE_READERS, *_XML)
+SUFFIXES = (*_LINE_READERS, *_TABLES, *_XML)
 
 #: The end of error messages.
 WOULD_WORK = f"a folder, - (JSON lines on standard input), or a file named {' '.join(SUFFIXES)} (or .gz)"
@@ -62,6 +65,15 @@ def check(source: str) -> None:
             raise ConfigError(f"seeds: no file in the folder {source!r} can be read as seeds; {WOULD_WORK} would work")
     elif not _suffix(path):
         raise ConfigError(f"seeds: {source!r} has no suffix that is understood; {WOULD_WORK} would work")
+    elif _suffix(path) in _TABLES and stat.S_ISREG(mode):
+        _check_table(_File(path=path, record=source))
+
+
+def _check_table(file: _File) -> None:
+    """Raise ConfigError where two columns of a table may be meant as one field. What else is wrong costs rows only."""
+    table, source = _TABLES[_suffix(file.path)], _printable(file.path)
+    with suppress(*STREAM_ERRORS), file.path.open("rb") as raw:
+        check_columns(table(_unpacked(raw, file), source), source)
 
 
 def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject]:
@@ -145,23 +157,33 @@ def _read_file(file: _File) -> Iterator[Seed | Reject]:
             yield unread("can't be read: not a regular file", source=source)
             return
         with file.path.open("rb") as raw:
-            stream = unpacked(raw, gzipped=file.path.name.lower().endswith(".gz"))
-            yield from _guarded(_rows(stream, file, source), source)
+            yield from _guarded(_rows(_unpacked(raw, file), file, source), source, within=file.within)
     except OSError as error:
         yield unread(f"can't be read: {_reason(error)}", source=source)
+
+
+def _unpacked(raw: io.BufferedReader, file: _File) -> Stream:
+    return unpacked(raw, gzipped=file.path.name.lower().endswith(".gz"))
 
 
 def _rows(stream: Stream, file: _File, source: str) -> Iterator[Seed | Reject]:
     suffix = _suffix(file.path)
     if suffix in _XML:
         return read_cmdi(stream, source, record=file.record, collection=file.collection)
+    if suffix in _TABLES:
+        return read_table(_TABLES[suffix](stream, source), source)
     return _LINE_READERS[suffix](stream, source)
 
 
-def _guarded(rows: Iterator[Seed | Reject], source: str) -> Iterator[Seed | Reject]:
-    """The rows up to where the stream can't be read further, and a Reject for the rest."""
+def _guarded(rows: Iterator[Seed | Reject], source: str, *, within: bool = False) -> Iterator[Seed | Reject]:
+    """The rows up to where the stream can't be read further, and a Reject for the rest. `within`: it is a file of a
+    folder, and what its columns hold may be unclear without stopping the others."""
     try:
         yield from rows
+    except ConfigError as fault:
+        if not within:
+            raise
+        yield unread(str(fault), source=source)
     except STREAM_ERRORS as error:
         yield unread(f"can't be read further: {_reason(error)}", source=source)
     except Exception as fault:

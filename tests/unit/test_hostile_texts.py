@@ -32,8 +32,9 @@ from linkcrawl.politeness.robots.fetch import Fetched, Fetching, RobotsAvailabil
 from linkcrawl.politeness.robots.parser import MAX_MATCHING, Robots, read_robots
 from linkcrawl.sources.cmdi import read_cmdi
 from linkcrawl.sources.databases import seed_of
-from linkcrawl.sources.lines import read_csv, read_jsonl, read_tsv, read_txt
+from linkcrawl.sources.lines import read_jsonl, read_txt
 from linkcrawl.sources.pushed import _row as pushed_row
+from linkcrawl.sources.tables import read_csv, read_tsv
 from linkcrawl.text import one_line
 from linkcrawl.urls.userinfo import redact, without_userinfo
 from tests.unit.check_kit import answer

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from linkcrawl import sources
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.lines import MAX_LINE, MAX_ROW_LINES, read_csv, read_jsonl, read_tsv, read_txt
+from linkcrawl.sources.lines import MAX_LINE, read_jsonl, read_txt
+from linkcrawl.sources.tables import MAX_ROW_LINES, read_csv, read_tsv
 from tests.rights import held_to_permissions
 from tests.unit.growth_kit import assert_linear
 
@@ -168,9 +169,12 @@ def test_latin_1_and_nul_and_surrogates() -> None:
     assert [line for line, _ in rejects_of(rows)] == [3]
 
 
-def test_utf_16_is_one_reject_that_says_so() -> None:
-    rows = rows_of("csv", "url\nhttp://a.example/\n".encode("utf-16"))
-    assert rejects_of(rows) == [(1, "the text is in UTF-16; UTF-8 would work")]
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_with_its_mark_is_text_like_any_other(encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    data = f"{mark}url\r\nhttp://a.example/\u00e9\U0001f600\r\n".encode(encoding)
+    assert rows_of("csv", data) == [Seed(url="http://a.example/\u00e9\U0001f600")]
+    assert urls_of(rows_of("csv", data[:-5])) == ["http://a.example/\u00e9\ufffd"]  # cut within its last character
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv", "txt"])
@@ -245,7 +249,11 @@ def test_a_megabyte_of_url_is_taken() -> None:
             ["http://b.example/"],
             [(2, "3 cells for 2 columns; a cell with ',' in it must stand in quotes")],
         ),
-        ("url;note\nhttp://a.example/;x\n", [], [(1, "no column is named url; there are ['url;note']")]),
+        ("url;note\nhttp://a.example/?a,b;x\n", ["http://a.example/?a,b"], []),
+        ('note\turl\n"a\tb"\thttp://a.example/\n', ["http://a.example/"], []),
+        ("sep=|\nnote|url\nx|http://a.example/\n", ["http://a.example/"], []),
+        ("\n,,\nurl\nhttp://a.example/\n", ["http://a.example/"], []),
+        ("name;note\nhttp://a.example/;x\n", [], [(1, "no column is named url; there are ['name', 'note']")]),
         ("", [], []),
     ],
 )

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkcrawl.items import Reject, Seed
-from linkcrawl.sources.lines import read_csv, read_jsonl
+from linkcrawl.sources.lines import read_jsonl
 from linkcrawl.sources.rows import FIELDS, MAX_DEPTH, seed_or_reject
+from linkcrawl.sources.tables import read_csv
 
 
 def nested(kind: str, levels: int) -> str:
