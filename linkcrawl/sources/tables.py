@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from linkcrawl.errors import ConfigError
 from linkcrawl.items import Reject, Seed
 from linkcrawl.sources.lines import MAX_LINE, SourceLine, lines
-from linkcrawl.sources.rows import FIELDS, OLDER, reject, seed_or_reject
+from linkcrawl.sources.rows import FIELDS, OLDER, reject, seed_or_reject, unread
 from linkcrawl.sources.streams import Stream
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def read_table(table: Table, source: str) -> Iterator[Seed | Reject]:
             columns = columns_of(names, source)
             if columns.link is None:
                 why = f"no column is named url; there are {[name.strip() for name in names]}"
-                yield reject(why, source=source, line=row.number)
+                yield unread(why, source=source, line=row.number)
                 return
             _say_understood(row, columns, source)
         elif row.separator and any(row.cells[len(names) :]):
