@@ -245,6 +245,11 @@ class LinkState:
     hard_by_get: bool = False
 
 
+#: `next_check_at` of a retired link: later than any date that can be written, so that it is never due and stands behind
+#: all others in the indexes by time.
+RETIRED = 1e13
+
+
 @frozen(kw_only=True)
 class DueLink:
     """A link that is due, with everything that its check needs.
@@ -265,6 +270,11 @@ class DueLink:
     state: LinkState = LinkState()
     last_category: Category | None = None
     last_checked_at: float | None = None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether no mention of it is live."""
+        return self.next_check_at >= RETIRED
 
 
 @frozen(kw_only=True)

@@ -131,6 +131,8 @@ def _target_facts(target: TargetAssessment) -> Facts:
 def _is_due_text(explanation: Explanation) -> str:
     if explanation.link is None:
         return "not in the store; scrapy seed adds it"
+    if explanation.link.is_retired:
+        return "no, it is retired: no collection mentions it any more"
     if explanation.record is None:
         return "yes, it was never checked"
     return f"{'yes, since' if explanation.is_due else 'no, again at'} {iso(explanation.link.next_check_at)}"

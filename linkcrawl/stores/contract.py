@@ -27,10 +27,6 @@ from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Reco
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
 
-#: `next_check_at` of a retired link: later than any date that can be written, so that it is never due and stands behind
-#: all others in the indexes by time.
-RETIRED = 1e13
-
 
 @frozen(kw_only=True)
 class LinkEntry:
@@ -67,6 +63,22 @@ class Retired:
 
     def __add__(self, other: Retired) -> Retired:
         return Retired(mentions=self.mentions + other.mentions, links=self.links + other.links)
+
+
+@frozen(kw_only=True)
+class Purged:
+    """How many links, mentions and records were deleted."""
+
+    links: int = 0
+    mentions: int = 0
+    records: int = 0
+
+    def __add__(self, other: Purged) -> Purged:
+        return Purged(
+            links=self.links + other.links,
+            mentions=self.mentions + other.mentions,
+            records=self.records + other.records,
+        )
 
 
 @frozen(kw_only=True)
@@ -396,6 +408,24 @@ class Store(Protocol):
 
     def latest(self, key: bytes) -> Record | None:
         """The latest record of the link with this key."""
+
+    def history(self, key: bytes) -> Iterator[Record]:
+        """All records of the link with this key that are kept, oldest first; streamed."""
+
+    def retired_before(self, moment: float) -> Iterator[bytes]:
+        """Keys of the links that were retired before this time (Unix seconds); streamed."""
+
+    def only_in(self, names: Sequence[str]) -> Iterator[bytes]:
+        """Keys of the links that are mentioned in these collections and have no live mention outside; of the retired
+        ones, those that were mentioned there last. Streamed."""
+
+    def purge_mentions(self, names: Sequence[str], *, dry_run: bool = False) -> int:
+        """Delete the retired mentions of these collections, or count all of theirs only. Returns how many.
+        Idempotent."""
+
+    def purge(self, keys: Collection[bytes], *, dry_run: bool = False) -> Purged:
+        """Delete these links, or count only, with their mentions, records and requests. All of the batch or nothing;
+        where the store has no transactions, who opens it next completes what was begun. Idempotent."""
 
     def checks_by_hour(self, since: float, until: float) -> dict[int, int]:
         """How many checks each hour of a half-open time has, by the Unix time at which it begins; hours without any are

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linkcrawl.stores.contract import LinkFilter, Query, Retired, Store
+from linkcrawl.stores.contract import LinkFilter, Purged, Query, Retired, Store
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, link, proxies
 
@@ -180,3 +180,47 @@ def test_mentions_are_the_live_ones_and_of_a_retired_link_the_last(store: Store)
     store.retire(store.begin_harvest(NOW), "B", NOW + 1)
     assert [mention.collection for mention in proxies(store, of)] == ["B"]
     assert store.books(NOW).proxies == 0
+
+
+def test_history_is_of_one_link_oldest_first(store: Store) -> None:
+    store.add([entry(1), entry(2)])
+    for at in (NOW, NOW + 5):
+        store.finish([check(link(store, n), at, at + 1) for n in (1, 2)])
+    assert [(one.url[-1], one.checked_at) for one in store.history(key(1))] == [("1", NOW), ("1", NOW + 5)]
+    assert list(store.history(key(3))) == []
+
+
+def test_a_purge_deletes_links_with_all_that_is_kept_of_them(store: Store) -> None:
+    store.add([entry(n, collection="A", provider="P") for n in range(3)])
+    store.finish([check(link(store, n), NOW, NOW + 1) for n in range(3)])
+    wanted = Purged(links=2, mentions=2, records=2)
+    assert store.purge([key(0), key(1), key(7)], dry_run=True) == wanted
+    assert store.books(NOW).links == 3
+    assert store.purge([key(0), key(1), key(7)]) == wanted
+    assert store.purge([key(0), key(1)]) == Purged()
+    books = store.books(NOW)
+    assert (books.links, books.proxies, books.records, books.due) == (1, 1, 1, 0)
+    assert [one.url[-1] for one in store.records(Query(history=True))] == ["2"]
+    store.add([entry(0, collection="A")])
+    assert link(store, 0).last_checked_at is None
+
+
+def test_what_a_collection_takes_along(store: Store) -> None:
+    store.add([entry(1, collection="A"), entry(2, collection="A"), entry(2, collection="B"), entry(3, collection="B")])
+    store.add([entry(4, collection="A"), entry(5, collection="A"), entry(5)])
+    store.retire_mentions([entry(4)], NOW)
+    assert sorted(store.only_in(["A"])) == [key(1), key(4)]
+    assert sorted(store.only_in(["A", "B"])) == [key(1), key(2), key(3), key(4)]
+    assert sorted(store.retired_before(NOW + 1)) == [key(4)]
+    assert list(store.retired_before(NOW)) == []
+    assert store.purge_mentions(["A"], dry_run=True) == 4
+    store.retire(2**62, "A", NOW + 2)
+    store.purge(list(store.only_in(["A"])))
+    assert store.purge_mentions(["A"]) == 2
+    left = {one.url[-1]: one.collections for one in store.due("a.example", NOW, 9)}
+    assert left == {
+        "2": ("B",),
+        "3": ("B",),
+        "5": (),
+    }
+    assert store.books(NOW).proxies == 3

@@ -17,6 +17,7 @@ from bson.datetime_ms import DatetimeMS
 from linkcrawl.items import (
     FIELDS_OF_RECORD,
     RECORD_FIELDS,
+    RETIRED,
     TIME,
     Act,
     Category,
@@ -29,7 +30,7 @@ from linkcrawl.items import (
     Rejudged,
     RobotsFile,
 )
-from linkcrawl.stores.contract import NEVER, RETIRED, LinkEntry, Proxy
+from linkcrawl.stores.contract import NEVER, LinkEntry, Proxy
 from linkcrawl.stores.rows import (
     JUDGED,
     LEAST,

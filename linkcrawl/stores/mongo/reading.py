@@ -10,8 +10,8 @@ from bson.min_key import MinKey
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from linkcrawl.items import DueLink, Record
-from linkcrawl.stores.contract import REFUSALS, RETIRED, HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.items import RETIRED, DueLink, Record
+from linkcrawl.stores.contract import REFUSALS, HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
 from linkcrawl.stores.mongo.schema import BY_REFUSAL, RETIRED_ONLY
 from linkcrawl.stores.rows import LEAST, after_prefix, glob

@@ -12,7 +12,8 @@ from pymongo import UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
 
-from linkcrawl.stores.contract import NEVER, RETIRED
+from linkcrawl.items import RETIRED
+from linkcrawl.stores.contract import NEVER, Purged
 from linkcrawl.stores.mongo.documents import Document, date
 from linkcrawl.stores.mongo.reading import ACTIVE
 
@@ -161,3 +162,30 @@ def _bring_back_mentioned(database: Database[Document], ids: list[str]) -> None:
     if again:
         came = {"$set": {"retired_at": None, "next_check_at": date(NEVER)}}
         database["links"].update_many({"_id": {"$in": list(again)}, "next_check_at": date(RETIRED)}, came)
+
+
+def only_in(database: Database[Document], names: Sequence[str]) -> Iterator[bytes]:
+    """See Store.only_in."""
+    proxies = database["proxies"]
+    for ids in _pages(proxies, {"collection": {"$in": list(names)}}):
+        elsewhere = {"link": {"$in": ids}, "collection": {"$nin": list(names)}, **LIVE}
+        kept = {found["link"] for found in proxies.find(elsewhere, {"link": 1}, hint="by_link")}
+        links = database["links"].find({"_id": {"$in": ids}}, {"retired_at": 1})
+        retired_at = {link["_id"]: link.get("retired_at") for link in links}
+        chosen = {"link": {"$in": [link for link in ids if link not in kept]}, "collection": {"$in": list(names)}}
+        found = {
+            mention["link"]
+            for mention in proxies.find(chosen, {"link": 1, "retired_at": 1}, hint="by_link")
+            if mention.get("retired_at") == retired_at.get(mention["link"])
+        }
+        yield from (bytes.fromhex(link) for link in ids if link in found)
+
+
+def count(database: Database[Document], ids: Sequence[str]) -> Purged:
+    """What purging these links would delete."""
+    of_links = {"link": {"$in": list(ids)}}
+    return Purged(
+        links=database["links"].count_documents({"_id": {"$in": list(ids)}}),
+        mentions=database["proxies"].count_documents(of_links),
+        records=database["records"].count_documents(of_links),
+    )

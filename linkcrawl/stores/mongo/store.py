@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pymongo
+from bson.datetime_ms import DatetimeMS
 from pymongo.database import Database
 from pymongo.errors import PyMongoError
 
-from linkcrawl.items import DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
+from linkcrawl.items import RETIRED, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import (
-    RETIRED,
     AddCounts,
     ClusterName,
     HostBacklog,
     LinkEntry,
     LinkFilter,
     Proxy,
+    Purged,
     Query,
     Retired,
     Summary,
@@ -30,18 +31,20 @@ from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.documents import (
     Document,
     due_link,
+    first_from,
     host_memory,
     last_until,
     moment_of,
     order_of,
     proxy_of,
+    record_from,
     robots_file,
 )
 from linkcrawl.stores.mongo.dropped import DroppedCollections
 from linkcrawl.stores.mongo.schema import DURABLE, OURS, RETIRED_ONLY, faults, open_database, unless_read_only
 from linkcrawl.stores.mongo.summary import summary
 from linkcrawl.stores.mongo.writing import Writer, prune, recall_future
-from linkcrawl.stores.rows import text
+from linkcrawl.stores.rows import LEAST, text
 from linkcrawl.units import HOUR
 from linkcrawl.urls.servers import shown
 
@@ -159,6 +162,34 @@ class MongoStore:
         active = {"_id": {"$in": list(link_ids)}, **reading.ACTIVE}
         with faults(self._where):
             return set(link_ids) - {found["_id"] for found in self._database["links"].find(active, {"_id": 1})}
+
+    def history(self, key: bytes) -> Iterator[Record]:
+        of_link = {"link": {"$eq": key.hex()}}
+        with faults(self._where), self._database["records"].find(of_link, hint="by_link") as found:
+            for document in found.sort([("checked_at", 1), ("n", 1)]):
+                yield record_from(document)
+
+    def retired_before(self, moment: float) -> Iterator[bytes]:
+        chosen = {"retired_at": {"$gte": DatetimeMS(LEAST), "$lt": first_from(moment)}}
+        with faults(self._where):
+            for found in self._database["links"].find(chosen, {"_id": 1}):
+                yield bytes.fromhex(found["_id"])
+
+    def only_in(self, names: Sequence[str]) -> Iterator[bytes]:
+        with faults(self._where):
+            yield from retiring.only_in(self._database, [text(name) for name in names])
+
+    def purge(self, keys: Collection[bytes], *, dry_run: bool = False) -> Purged:
+        ids = [key.hex() for key in keys]
+        with faults(self._where):
+            return retiring.count(self._database, ids) if dry_run else self._writer.purge(ids)
+
+    def purge_mentions(self, names: Sequence[str], *, dry_run: bool = False) -> int:
+        chosen = {"collection": {"$in": [text(name) for name in names]}}
+        with faults(self._where), pymongo.timeout(PATIENT):
+            if dry_run:
+                return self._database["proxies"].count_documents(chosen)
+            return self._database["proxies"].delete_many(chosen | RETIRED_ONLY).deleted_count
 
     def links_of(self, collection: str) -> int:
         with faults(self._where), pymongo.timeout(PATIENT):

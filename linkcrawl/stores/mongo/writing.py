@@ -19,8 +19,8 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
-from linkcrawl.items import Category, Finished, HostMemory, Order, Rejudged, RobotsFile
-from linkcrawl.stores.contract import RETIRED, AddCounts, LinkEntry, Retired
+from linkcrawl.items import RETIRED, Category, Finished, HostMemory, Order, Rejudged, RobotsFile
+from linkcrawl.stores.contract import AddCounts, LinkEntry, Purged, Retired
 from linkcrawl.stores.mongo import retiring
 from linkcrawl.stores.mongo.documents import (
     JUDGEMENT,
@@ -64,6 +64,7 @@ _ITEM_IDS: dict[str, Callable[[Document], bytes]] = {
     "finish": lambda item: f"{item['record']['_id']} {int(item['record']['checked_at'])}".encode(),
     "withdraw": lambda item: item["record"].encode(),
     "retire": lambda item: repr(sorted(item.items())).encode(),
+    "purge": lambda item: item["link"].encode(),
     "rejudge": lambda item: f"{item['record']} {item['said']} {item['before']}".encode(),
 }
 
@@ -93,6 +94,7 @@ class Writer:
             "withdraw": self._withdraw,
             "rejudge": self._rejudge,
             "retire": self._retire,
+            "purge": self._purge,
         }
         self._retired = Retired()
 
@@ -278,13 +280,13 @@ class Writer:
 
     def retire(self, harvest: int, collection: str | None, now: float) -> Retired:
         """See Store.retire."""
-        self._retired = Retired()
+        self._retired, self._purged = Retired(), Purged()
         self._write_batch("retire", [{"harvest": harvest, "collection": collection, "at": date(now)}])
         return self._retired
 
     def retire_mentions(self, entries: Sequence[LinkEntry], now: float) -> Retired:
         """See Store.retire_mentions."""
-        self._retired = Retired()
+        self._retired, self._purged = Retired(), Purged()
         self._write_batch("retire", [{"mentions": described(entry), "at": date(now)} for entry in entries])
         return self._retired
 
@@ -293,6 +295,24 @@ class Writer:
             chosen = item.get("mentions") or retiring.absent(item["harvest"], item["collection"])
             mentions, links = retiring.retire(self._database, {**chosen, **retiring.LIVE}, moment_of(item["at"]))
             self._retired += Retired(mentions=mentions, links=links)
+        return AddCounts()
+
+    def purge(self, links: Sequence[str]) -> Purged:
+        """See Store.purge."""
+        self._purged = Purged()
+        self._write_batch("purge", [{"link": link} for link in links])
+        return self._purged
+
+    def _purge(self, items: list[Document]) -> AddCounts:
+        """The links last: a link whose records are being deleted is told by its batch."""
+        ids = [item["link"] for item in items]
+        of_links = {"link": {"$in": ids}}
+        self._purged += Purged(
+            records=self._records.delete_many(of_links, hint="by_link").deleted_count,
+            mentions=self._proxies.delete_many(of_links, hint="by_link").deleted_count,
+        )
+        self._database["requested_checks"].delete_many(of_links)
+        self._purged += Purged(links=self._links.delete_many({"_id": {"$in": ids}}).deleted_count)
         return AddCounts()
 
     # -- checks -------------------------------------------------------------------------------------------------

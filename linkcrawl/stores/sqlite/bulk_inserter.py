@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from linkcrawl.stores.contract import NEVER, RETIRED, AddCounts, LinkEntry
+from linkcrawl.items import RETIRED
+from linkcrawl.stores.contract import NEVER, AddCounts, LinkEntry
 from linkcrawl.stores.rows import optional_text, text, to_json, whole
 from linkcrawl.stores.sqlite import retiring
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from linkcrawl.items import Act, Category, Order
-from linkcrawl.stores.contract import RETIRED
+from linkcrawl.items import RETIRED, Act, Category, Order
 from linkcrawl.stores.rows import text
 
 _GIVE = """

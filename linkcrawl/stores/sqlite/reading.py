@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from linkcrawl.items import FIELDS_OF_RECORD, HOPS, TEXTS, Category, DueLink, Record
-from linkcrawl.stores.contract import REFUSALS, RETIRED, HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.items import FIELDS_OF_RECORD, HOPS, RETIRED, TEXTS, Category, DueLink, Record
+from linkcrawl.stores.contract import REFUSALS, HostBacklog, LinkFilter, Query, Totals
 from linkcrawl.stores.rows import after_prefix, from_json, glob, record_of, state_of
 from linkcrawl.stores.sqlite.schema import REFUSED
 
@@ -272,6 +272,15 @@ def latest(db: sqlite3.Connection, key: bytes) -> Record | None:
         (key,),
     ).fetchone()
     return None if row is None else record(row)
+
+
+def history(db: sqlite3.Connection, key: bytes) -> Iterator[Record]:
+    """See Store.history."""
+    chosen = (
+        "SELECT records.*, links.url AS url FROM links JOIN records ON records.link_id = links.id "
+        "WHERE links.key = ? ORDER BY checked_at, records.id"
+    )
+    return map(record, db.execute(chosen, (key,)))
 
 
 def record(row: sqlite3.Row) -> Record:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from linkcrawl.items import DueLink, Record, Rejudged
-from linkcrawl.stores.contract import RETIRED
+from linkcrawl.items import RETIRED, DueLink, Record, Rejudged
 from linkcrawl.stores.rows import JUDGED, record_document, state_document, to_json
 from linkcrawl.stores.sqlite import reading
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from linkcrawl.stores.contract import RETIRED, LinkEntry, Retired
+from linkcrawl.items import RETIRED
+from linkcrawl.stores.contract import LinkEntry, Retired
 from linkcrawl.stores.rows import text, to_json
 
 _LINKS_OF = {

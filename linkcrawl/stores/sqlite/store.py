@@ -13,22 +13,22 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from linkcrawl.errors import StoreError, StoreLost
-from linkcrawl.items import RECORD_FIELDS, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
+from linkcrawl.items import RECORD_FIELDS, RETIRED, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import (
-    RETIRED,
     AddCounts,
     ClusterName,
     HostBacklog,
     LinkEntry,
     LinkFilter,
     Proxy,
+    Purged,
     Query,
     Retired,
     Summary,
     Totals,
 )
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
-from linkcrawl.stores.sqlite import orders, reading, rejudging, retiring
+from linkcrawl.stores.sqlite import orders, purging, reading, rejudging, retiring
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
 from linkcrawl.stores.sqlite.file import hold, identity, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
@@ -190,6 +190,32 @@ class SqliteStore:
         active = f"SELECT id FROM links WHERE id IN (SELECT value FROM json_each(?)) AND next_check_at < {RETIRED}"
         with faults(self._path):
             return set(link_ids) - {row[0] for row in self._db.execute(active, (json.dumps(list(link_ids)),))}
+
+    def history(self, key: bytes) -> Iterator[Record]:
+        with faults(self._path), self._snapshot() as db:
+            yield from reading.history(db, key)
+
+    def retired_before(self, moment: float) -> Iterator[bytes]:
+        with faults(self._path), self._snapshot() as db:
+            yield from purging.retired_before(db, moment)
+
+    def only_in(self, names: Sequence[str]) -> Iterator[bytes]:
+        with faults(self._path), self._snapshot() as db:
+            yield from purging.only_in(db, names)
+
+    def purge(self, keys: Collection[bytes], *, dry_run: bool = False) -> Purged:
+        if dry_run:
+            with faults(self._path):
+                return purging.count(self._db, keys)
+        with self._transaction() as db:
+            return purging.purge(db, keys)
+
+    def purge_mentions(self, names: Sequence[str], *, dry_run: bool = False) -> int:
+        if dry_run:
+            with faults(self._path):
+                return purging.count_mentions(self._db, names)
+        with self._transaction() as db:
+            return purging.purge_mentions(db, names)
 
     def links_of(self, collection: str) -> int:
         with faults(self._path):

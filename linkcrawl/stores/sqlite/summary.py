@@ -6,8 +6,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 
-from linkcrawl.items import Category
-from linkcrawl.stores.contract import RETIRED, Mismatch, Summary, SummaryPart, Tally
+from linkcrawl.items import RETIRED, Category
+from linkcrawl.stores.contract import Mismatch, Summary, SummaryPart, Tally
 from linkcrawl.stores.sqlite import reading
 from linkcrawl.stores.summary import Span, in_order, months, tallies_in_order, whole
 
