@@ -220,14 +220,17 @@ class Gatekeeper:
 
     def pacing_limits(self, gate: str, tenant: str = OWN) -> PacingLimits:
         """What requests of a tenant through this gate must keep, each number with its origin."""
-        kept = self._with_limits(gate)
-        if tenant in kept.limits:
-            return kept.limits[tenant]
-        return next(iter(kept.limits.values()))
+        return self._limits_of(self._with_limits(gate), tenant)
+
+    @staticmethod
+    def _limits_of(kept: _Kept, tenant: str) -> PacingLimits:
+        limits = kept.limits.get(tenant)
+        return next(iter(kept.limits.values())) if limits is None else limits
 
     def _with_limits(self, gate: str) -> _Kept:
-        kept, now = self._keep_of(gate), self._context.now()
-        if not kept.limits or kept.valid_until <= now:
+        kept = self._keep_of(gate)
+        if not kept.limits or (kept.valid_until != math.inf and kept.valid_until <= self._context.now()):
+            now = self._context.now()
             members = kept.members or {OWN: {gate}}
             kept.strictest = {
                 tenant: strictest([self._host_limits(host) for host in sorted(hosts)])
@@ -278,14 +281,15 @@ class Gatekeeper:
 
     def delay(self, gate: str, tenant: str = OWN) -> Delay:
         """The delay in force for a tenant, and where it comes from."""
-        return self._delay(gate, tenant, self.pace_of(gate, tenant), self.pacing_limits(gate, tenant))
+        kept = self._with_limits(gate)
+        return self._delay(kept, tenant, self.pace_of(gate, tenant), self._limits_of(kept, tenant))
 
     def servers_delay(self, gate: str) -> Delay:
         """The delay in force from any request through the gate to the next, whoever they go to."""
-        server = self._with_limits(gate).server
-        if server is None:
-            return self.delay(gate, self._only_tenant(gate))
-        return self._delay(gate, None, self._server_pace(gate), server)
+        kept = self._with_limits(gate)
+        if kept.server is None:
+            return self.delay(gate, self._only_tenant(kept))
+        return self._delay(kept, None, self._server_pace(gate), kept.server)
 
     def bare_delay(self, gate: str) -> float:
         """Seconds from any request through the gate to the next that its floor and answer times ask for, whatever its
@@ -293,11 +297,11 @@ class Gatekeeper:
         kept = self._with_limits(gate)
         return delay(self._server_pace(gate), kept.server or servers_limits(list(kept.limits.values()))).seconds
 
-    def _delay(self, gate: str, tenant: str | None, pace: Pace, limits: PacingLimits) -> Delay:
-        delays = self._keep_of(gate).delays
-        known = delays.get(tenant)
+    @staticmethod
+    def _delay(kept: _Kept, tenant: str | None, pace: Pace, limits: PacingLimits) -> Delay:
+        known = kept.delays.get(tenant)
         if known is None or known[0] is not pace or known[1] is not limits:
-            known = delays[tenant] = (pace, limits, delay(pace, limits))
+            known = kept.delays[tenant] = (pace, limits, delay(pace, limits))
         return known[2]
 
     def considered(self, gate: str, tenant: str = OWN) -> list[Delay]:
@@ -306,9 +310,9 @@ class Gatekeeper:
 
     def required(self, gate: str, tenant: str = OWN) -> Delay:
         """The gap between the end of the gate's last request, whose cost counts, and a tenant's next one."""
-        pace, limits = self.pace_of(gate, tenant), self.pacing_limits(gate, tenant)
-        own = required(pace, limits, self.delay(gate, tenant))
-        server = self._with_limits(gate).server
+        kept, pace = self._with_limits(gate), self.pace_of(gate, tenant)
+        limits, server = self._limits_of(kept, tenant), kept.server
+        own = required(pace, limits, self._delay(kept, tenant, pace, limits))
         if server is None:
             return own
         gates = self._server_pace(gate)
@@ -346,14 +350,18 @@ class Gatekeeper:
             known = views[tenant] = (pace, server_pace(pace) if tenant is None else tenant_pace(pace, tenant))
         return known[1]
 
-    def _only_tenant(self, gate: str) -> str:
+    @staticmethod
+    def _only_tenant(kept: _Kept) -> str:
         """The tenant of a gate that has a single one."""
-        return next(iter(self._keep_of(gate).members), OWN)
+        return next(iter(kept.members), OWN)
 
     def wait(self, gate: str, now: float) -> Wait:
         """When the gate may send, and why not before: by its pace, and by the first of its tenants."""
-        members = self._keep_of(gate).members or {OWN: {gate}}
+        kept = self._with_limits(gate)
+        members = kept.members or {OWN: {gate}}
         tenants = [self._tenants_wait(gate, tenant, hosts, now) for tenant, hosts in members.items()]
+        if kept.server is None:  # a single tenant's waits are the gate's
+            return max(ALWAYS, *tenants, key=_at)
         return max(ALWAYS, self._servers_ready(gate), min(tenants, key=_at), key=_at)
 
     def _tenants_wait(self, gate: str, tenant: str, hosts: Iterable[str], now: float) -> Wait:
@@ -375,18 +383,20 @@ class Gatekeeper:
 
     def _ready(self, gate: str, tenant: str) -> Wait:
         """When a tenant may be asked by its own pace."""
-        limits = self.pacing_limits(gate, tenant)
-        return self._held(gate, tenant, ready_at(self.pace_of(gate, tenant), limits, self.delay(gate, tenant)))
+        kept, pace = self._with_limits(gate), self.pace_of(gate, tenant)
+        limits = self._limits_of(kept, tenant)
+        return self._held(kept, tenant, ready_at(pace, limits, self._delay(kept, tenant, pace, limits)))
 
     def _servers_ready(self, gate: str) -> Wait:
         """When the gate may send anything by the pace of its server."""
-        server = self._with_limits(gate).server
-        if server is None:
-            return self._ready(gate, self._only_tenant(gate))
-        return self._held(gate, None, ready_at(self._server_pace(gate), server, self.servers_delay(gate)))
+        kept = self._with_limits(gate)
+        if kept.server is None:
+            return self._ready(gate, self._only_tenant(kept))
+        return self._held(kept, None, ready_at(self._server_pace(gate), kept.server, self.servers_delay(gate)))
 
-    def _held(self, gate: str, tenant: str | None, ready: Wait) -> Wait:
-        held_until = self._keep_of(gate).held_until.get(tenant, -math.inf)
+    @staticmethod
+    def _held(kept: _Kept, tenant: str | None, ready: Wait) -> Wait:
+        held_until = kept.held_until.get(tenant, -math.inf)
         return ready if ready.at >= held_until else Wait(at=held_until, why="one full delay is waited for")
 
     def is_shut(self, gate: str, host: str, now: float) -> bool:
