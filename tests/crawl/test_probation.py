@@ -23,7 +23,7 @@ def test_one_request_at_a_time_finds_out_that_a_host_has_relented(crawler: Crawl
     turned = 8  # refusals until it is blocked
     probes = asked[WELL + turned - 1 : WELL + REFUSED + 1]
     assert len(probes) == REFUSED - turned + 2, "the last refusal before, and the first answer that is none"
-    assert min(later.started - before.ended for before, later in pairwise(probes)) >= PROBATION
+    assert min(later.started - before.started for before, later in pairwise(probes)) >= PROBATION
     after = asked[WELL + REFUSED + 1 :]
     assert after, "it is open again"
     assert first.stderr.count("answers again after its probation") == 1

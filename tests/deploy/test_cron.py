@@ -77,7 +77,7 @@ def test_an_overlapping_start_is_refused_in_one_line(server: Path, kind: str) ->
 
 def _overlap(server: Path, store: str, told: dict[str, str]) -> None:
     with running_site(server, hosts=3) as site:
-        urls = [site.url(healthy(host), f"/{page}") for host in range(3) for page in range(25)]
+        urls = [site.url(healthy(host), f"/{page}") for host in range(3) for page in range(40)]
         (server / "catalogue" / "links.txt").write_text("\n".join(urls))
         first = cron(server, **told)
         try:
