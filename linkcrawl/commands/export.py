@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
+from linkcrawl.check.verdict import REASONS
 from linkcrawl.cli.errors import print_fault
 from linkcrawl.cli.options import OfflineCommand, add_output, format_of, moment, refuse_arguments
 from linkcrawl.errors import ConfigError
@@ -22,6 +23,7 @@ from linkcrawl.exports.rows import Row, link_rows, proxy_rows
 from linkcrawl.items import Category
 from linkcrawl.stores.contract import Query, Store
 from linkcrawl.stores.opening import open_existing
+from linkcrawl.stores.rows import glob
 
 
 @frozen(kw_only=True)
@@ -55,7 +57,7 @@ class Export:
     def _rows(self) -> Iterator[Row]:
         records = self.store.records(self.query)
         if self.proxies:
-            return proxy_rows(records, self.store, self.query.collection)
+            return proxy_rows(records, self.store, self.query.collection, self.query.provider)
         return link_rows(records)
 
 
@@ -81,6 +83,18 @@ class Command(OfflineCommand):
         parser.add_argument("--history", action="store_true", help="every check, not only the latest of each link")
         parser.add_argument("--rows", choices=["link", "proxy"], default="link", help="a row for each link, or mention")
         parser.add_argument("--retired", action="store_true", help="only links that no collection mentions any more")
+        parser.add_argument("--reason", metavar="R", help="only with this reason (a glob)")
+        parser.add_argument("--status", metavar="N", help="only with this status; none: without an answer")
+        parser.add_argument("--provider", metavar="P", help="links of these providers only (a glob)")
+        parser.add_argument("--host", metavar="H", help="links at these hosts only (a glob)")
+        parser.add_argument("--confirmed", action="store_true", help="no failures that are only suspected")
+        parser.add_argument("--suspected", action="store_true", help="only failures that are suspected yet")
+        parser.add_argument(
+            "--due", metavar="T", nargs="?", const="now", help="only links that are due, now or at this time"
+        )
+        parser.add_argument("--mismatch", action="store_true", help="only media types other than the claimed ones")
+        parser.add_argument("--expected-mime", metavar="M", help="only where the metadata claim this media type")
+        parser.add_argument("--mime", metavar="M", help="only where the server sends this media type")
         parser.add_argument("--hourly", metavar="DIR", help="instead of -o: a file for each hour that is over")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -108,6 +122,10 @@ def _query(opts: argparse.Namespace) -> Query:
     since, until = moment("--since", opts.since), moment("--until", opts.until)
     if since is not None and until is not None and until < since:
         raise ConfigError(f"--until: {opts.until!r} is before --since {opts.since!r}; a later time would work")
+    if opts.confirmed and opts.suspected:
+        raise ConfigError("--confirmed and --suspected: no record is both; one of them would work")
+    if opts.due is not None and opts.retired:
+        raise ConfigError("--due and --retired: a retired link is never due; either would work")
     return Query(
         since=since,
         until=until,
@@ -116,7 +134,34 @@ def _query(opts: argparse.Namespace) -> Query:
         changed=opts.changed,
         history=opts.history,
         retired=opts.retired,
+        reasons=_reasons(opts.reason),
+        statuses=_statuses(opts.status),
+        provider=opts.provider,
+        host=opts.host,
+        confirmed=opts.confirmed or (False if opts.suspected else None),
+        due_at=time.time() if opts.due == "now" else moment("--due", opts.due),
+        mismatched=opts.mismatch,
+        expected_mime=opts.expected_mime,
+        mime=opts.mime,
     )
+
+
+def _reasons(pattern: str | None) -> tuple[str, ...]:
+    """The reasons that a glob matches; () for none given. Raises ConfigError where it matches none."""
+    if pattern is None:
+        return ()
+    found = tuple(filter(glob(pattern).fullmatch, (*REASONS, *(f"http_{status}" for status in range(100, 1000)))))
+    if not found:
+        raise ConfigError(f"--reason: {pattern!r} is no reason; http_404, timeout or http_5?? would work")
+    return found
+
+
+def _statuses(text: str | None) -> tuple[int | None, ...]:
+    if text is None or text == "none":
+        return () if text is None else (None,)
+    if not (text.isascii() and text.isdecimal() and len(text) <= 3):
+        raise ConfigError(f"--status: {text!r} is no status; 404, or none for links without an answer, would work")
+    return (int(text),)
 
 
 def _print_left_out(export: Export) -> None:

@@ -69,15 +69,25 @@ def link_rows(records: Iterable[Record]) -> Iterator[Row]:
     return (Row(record=record) for record in records)
 
 
-def proxy_rows(records: Iterable[Record], store: Store, collection: str | None) -> Iterator[Row]:
-    """A row for each mention of each record's link; only of collections that match the glob, where one is given."""
-    matches = None if collection is None else glob(collection).fullmatch
+def proxy_rows(
+    records: Iterable[Record], store: Store, collection: str | None, provider: str | None = None
+) -> Iterator[Row]:
+    """A row for each mention of each record's link; only of collections and providers that match the globs, where they
+    are given."""
+
+    def is_wanted(proxy: Proxy) -> bool:
+        named = ((collection, proxy.collection), (provider, proxy.provider))
+        return all(
+            pattern is None or (name is not None and glob(pattern).fullmatch(name) is not None)
+            for pattern, name in named
+        )
+
     rest = iter(records)
     while batch := list(islice(rest, TOGETHER)):
         mentions = store.proxies([record.link_id for record in batch])
         for record in batch:
             for proxy in mentions[record.link_id]:
-                if matches is None or (proxy.collection is not None and matches(proxy.collection)):
+                if is_wanted(proxy):
                     yield Row(record=record, proxy=proxy)
 
 

@@ -169,7 +169,7 @@ def _statuses(report: Report) -> Element:
     by_collection = [
         _status_of(section, rows.of_collection(section, report)) for section in _detailed(report.collections)
     ]
-    by_provider = [_status_of(part, rows.of_provider(part)) for part in _detailed(report.providers)]
+    by_provider = [_status_of(part, rows.of_provider(part, report)) for part in _detailed(report.providers)]
     for title, of_each in (("collection", by_collection), ("provider", by_provider)):
         if of_each:
             section.append(h("details", h("summary", f"By {title}, the largest {len(of_each)}"), *of_each))

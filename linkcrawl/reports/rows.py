@@ -26,10 +26,12 @@ def of_collection(section: Section, report: Report) -> Rows:
     return lambda category: glob and commands.export(collection=glob, category=category)
 
 
-def of_provider(section: Section) -> Rows:
-    """Rows of a provider's links: mentions, as only these name one."""
-    name = section.name
-    return lambda category: name and commands.of_provider(name, category=category)
+def of_provider(section: Section, report: Report) -> Rows:
+    """Rows of a provider's links."""
+    if section.name is None:
+        return lambda category: None
+    glob = commands.glob_of(section.name, (other.name for other in report.providers))
+    return lambda category: glob and commands.export(provider=glob, category=category)
 
 
 def broken(links: int, rows: Rows, *, confirmed: bool) -> Cell:

@@ -87,7 +87,7 @@ def _collection(section: Section, report: Report) -> list[Cell]:
     rows = of_collection(section, report)
     every = rows(None)
     return [
-        *_counts(section, rows, every and f"{every} --rows proxy", report.made_at),
+        *_counts(section, rows, every and commands.with_mentions(every), report.made_at),
         number(section.mismatches, every and commands.with_mismatch(every)),
         number(section.moved),
         *_times(section),
@@ -95,10 +95,11 @@ def _collection(section: Section, report: Report) -> list[Cell]:
 
 
 def _provider(section: Section, report: Report) -> list[Cell]:
-    named = section.name and commands.of_provider(section.name, mentions=True)
+    rows = of_provider(section, report)
+    every = rows(None)
     return [
-        *_counts(section, of_provider(section), named or None, report.made_at),
-        number(section.mismatches),
+        *_counts(section, rows, every and commands.with_mentions(every), report.made_at),
+        number(section.mismatches, every and commands.with_mismatch(every)),
         *_times(section),
     ]
 

@@ -121,6 +121,10 @@ class Query:
     searched. `ended_at`: those whose final URL begins with one of these texts, or that have none; empty: all.
     `retired`: records of retired links only, else of active ones only; `collection` then means where a link was
     mentioned last.
+    `provider`, `host`: globs as `collection`, of the link's providers and of its host key. `confirmed`: records that
+    are confirmed, or not; None: either. `statuses`: those with one of these (None: without an answer); empty: all.
+    `due_at`: records of links that are due at this time. `mismatched`: those whose media type is not the claimed one.
+    `expected_mime`, `mime`: those that claim, or have, exactly this media type.
     """
 
     since: float | None = None
@@ -133,6 +137,14 @@ class Query:
     reasons: tuple[str, ...] = ()
     retired: bool = False
     ended_at: tuple[str, ...] = ()
+    provider: str | None = None
+    host: str | None = None
+    confirmed: bool | None = None
+    statuses: tuple[int | None, ...] = ()
+    due_at: float | None = None
+    mismatched: bool = False
+    expected_mime: str | None = None
+    mime: str | None = None
 
 
 @frozen(kw_only=True)

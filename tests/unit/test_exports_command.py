@@ -359,3 +359,23 @@ def test_a_mistyped_store_is_no_empty_export(tmp_path: Path, capsys: pytest.Capt
     assert export(f"sqlite:///{tmp_path}/mistyped.db", "-o", tmp_path / "x.jsonl") == 2
     assert "there is no store" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--confirmed", "--suspected"], "no record is both"),
+        (["--due", "--retired"], "a retired link is never due"),
+        (["--reason", "http_40x"], "'http_40x' is no reason"),
+        (["--status", "4xx"], "'4xx' is no status"),
+        (["--due", "soon"], "'soon' is not a time"),
+    ],
+)
+def test_what_can_not_be_chosen_is_said(
+    tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/links.db"
+    open_store(url).close()
+    assert export(url, "-o", tmp_path / "out.jsonl", *options) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()

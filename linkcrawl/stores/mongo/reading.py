@@ -128,7 +128,7 @@ def records(database: Database[Document], query: Query) -> Iterator[Record]:
     moment = _Moment.of(database)
     names = None if query.collection is None else matching_collections(database, query.collection)
     for page in _pages(database["records"], query, moment):
-        page = _of_links(database, page, names, retired=query.retired)
+        page = _of_links(database, page, names, query)
         if query.changed or not query.history:
             page = _chosen(database["records"], page, query, moment)
         yield from map(record_from, page)
@@ -143,6 +143,7 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
         conditions.append({"redirects": {"$gt": 0}})
     if query.reasons:
         conditions.append({"reason": {"$in": list(query.reasons)}})
+    conditions += _of_facts(query)
     if query.ended_at:
         ranges = [{"final_url": {"$gte": start, "$lt": after_prefix(start)}} for start in query.ended_at]
         conditions.append({"$or": [{"final_url": None}, *ranges]})
@@ -178,27 +179,65 @@ def _within(since: float | None, until: float | None) -> Document:
     return {"checked_at": bounds}
 
 
+def _of_facts(query: Query) -> list[Document]:
+    """The conditions of a query about `confirmed`, statuses and media types."""
+    conditions: list[Document] = []
+    if query.confirmed is not None:
+        conditions.append({"confirmed": query.confirmed})
+    if query.statuses:
+        conditions.append({"status": {"$in": list(query.statuses)}})
+    if query.mismatched:
+        conditions.append({"mime_matches": False})
+    if query.expected_mime is not None:
+        conditions.append({"expected_mime": {"$eq": query.expected_mime}})
+    if query.mime is not None:
+        conditions.append({"mime": {"$eq": query.mime}})
+    return conditions
+
+
 def _of_links(
-    database: Database[Document], page: list[Document], names: list[str] | None, *, retired: bool
+    database: Database[Document], page: list[Document], names: list[str] | None, query: Query
 ) -> list[Document]:
-    """The records of a page whose links are active, or retired, and in one of the collections (None: in any)."""
+    """The records of a page whose links the query is about. `names`: the collections that its glob matches; None where
+    it has none."""
     ids = list({document["link"] for document in page})
-    chosen: Document = {"_id": {"$in": ids}, "next_check_at": {"$gte" if retired else "$lt": date(RETIRED)}}
-    if names is not None and not retired:
+    when: Document = {"$gte" if query.retired else "$lt": date(RETIRED)}
+    if query.due_at is not None:
+        when["$lte"] = last_until(query.due_at)
+    chosen: Document = {"_id": {"$in": ids}, "next_check_at": when}
+    if names is not None and not query.retired:
         chosen["collections"] = {"$in": names}
-    links = {link["_id"]: link for link in database["links"].find(chosen, {"retired_at": 1}, hint="_id_")}
-    if names is not None and retired:
-        links = _mentioned_last(database["proxies"], links, names)
+    fields = {"retired_at": 1, "host": 1, "providers": 1}
+    links = {link["_id"]: link for link in database["links"].find(chosen, fields, hint="_id_")}
+    if query.host is not None:
+        fits = glob(query.host).fullmatch
+        links = {link_id: link for link_id, link in links.items() if fits(link["host"])}
+    if query.retired and (names is not None or query.provider is not None):
+        links = _mentioned_last(database["proxies"], links, names, query.provider)
+    elif query.provider is not None:
+        fits = glob(query.provider).fullmatch
+        links = {link_id: link for link_id, link in links.items() if any(map(fits, link["providers"]))}
     return [document for document in page if document["link"] in links]
 
 
-def _mentioned_last(proxies: Collection[Document], links: dict[str, Document], names: list[str]) -> dict[str, Document]:
-    """Of these retired links those that were mentioned last in one of the collections: in a mention that was retired
-    when the link was."""
-    chosen = {"link": {"$in": list(links)}, "collection": {"$in": names}, **RETIRED_ONLY}
-    found = proxies.find(chosen, {"link": 1, "retired_at": 1}, hint="by_link")
-    at_last = {line["link"] for line in found if line["retired_at"] == links[line["link"]]["retired_at"]}
-    return {link_id: link for link_id, link in links.items() if link_id in at_last}
+def _mentioned_last(
+    proxies: Collection[Document], links: dict[str, Document], names: list[str] | None, provider: str | None
+) -> dict[str, Document]:
+    """Of these retired links those that were mentioned last in one of the collections, and of a provider that matches
+    the glob: in mentions that were retired when the link was."""
+    chosen: Document = {"link": {"$in": list(links)}, **RETIRED_ONLY}
+    collections = None if names is None else frozenset(names)
+    fits = None if provider is None else glob(provider).fullmatch
+    fields = {"link": 1, "retired_at": 1, "collection": 1, "provider": 1}
+    in_collection, of_provider = set(), set()
+    for line in proxies.find(chosen, fields, hint="by_link"):
+        if line["retired_at"] != links[line["link"]]["retired_at"]:
+            continue
+        if collections is None or line["collection"] in collections:
+            in_collection.add(line["link"])
+        if fits is None or (line["provider"] is not None and fits(line["provider"])):
+            of_provider.add(line["link"])
+    return {link_id: link for link_id, link in links.items() if link_id in in_collection & of_provider}
 
 
 def _chosen(stored: Collection[Document], page: list[Document], query: Query, moment: _Moment) -> list[Document]:

@@ -29,6 +29,19 @@ _LAST_IN_COLLECTIONS = """EXISTS (
       AND collection_id IN (SELECT value FROM json_each(:collections))
 )"""
 
+_OF_HOSTS = """records.link_id IN (
+    SELECT id FROM links INDEXED BY links_by_turn WHERE host_id IN (SELECT value FROM json_each(:hosts))
+)"""
+_OF_PROVIDERS = """EXISTS (
+    SELECT 1 FROM link_providers
+    WHERE link_id = links.id AND provider_id IN (SELECT value FROM json_each(:providers))
+)"""
+_LAST_OF_PROVIDERS = """EXISTS (
+    SELECT 1 FROM proxies
+    WHERE link_id = links.id AND proxies.retired_at = links.retired_at
+      AND provider_id IN (SELECT value FROM json_each(:providers))
+)"""
+
 _DUE = """
 SELECT id, url, :host AS host, priority, next_check_at, expected_mime, last_category, last_checked_at,
        attempt, interval, hard_since, hard_count, hard_by_get
@@ -242,6 +255,7 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
     if query.collection is not None:
         where.append(_LAST_IN_COLLECTIONS if query.retired else f"records.link_id {_IN_COLLECTIONS}")
         values["collections"] = Globs().ids(db, query.collection)
+    where += _of_links(db, query, values) + _of_facts(query, values)
     if query.redirected:
         where.append("records.redirects > 0")
     if query.reasons:
@@ -262,6 +276,45 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
         where.append(_CHANGED)
     statement = _RECORDS.format(join=join, where="WHERE " + " AND ".join(where) if where else "")
     return map(record, db.execute(statement, values))
+
+
+def _of_links(db: sqlite3.Connection, query: Query, values: dict[str, Any]) -> list[str]:
+    """The conditions of a query about the links of records, collections aside; puts their values among `values`."""
+    where = []
+    if query.host is not None:
+        values["hosts"] = _ids(db, "hosts", query.host)
+        where.append(_OF_HOSTS)
+    if query.provider is not None:
+        values["providers"] = _ids(db, "providers", query.provider)
+        where.append(_LAST_OF_PROVIDERS if query.retired else _OF_PROVIDERS)
+    if query.due_at is not None:
+        values["due_at"] = query.due_at
+        where.append("links.next_check_at <= :due_at")
+    return where
+
+
+def _of_facts(query: Query, values: dict[str, Any]) -> list[str]:
+    """The conditions of a query about `confirmed`, statuses and media types."""
+    where = []
+    if query.confirmed is not None:
+        where.append(f"records.confirmed = {int(query.confirmed)}")
+    if query.statuses:
+        numbers = ", ".join(str(int(status)) for status in query.statuses if status is not None)
+        without = " OR records.status IS NULL" if None in query.statuses else ""
+        where.append(f"(records.status IN ({numbers}){without})")
+    if query.mismatched:
+        where.append("records.mime_matches = 0")
+    for name, mime in (("expected_mime", query.expected_mime), ("mime", query.mime)):
+        if mime is not None:
+            values[name] = mime
+            where.append(f"records.{name} = :{name}")
+    return where
+
+
+def _ids(db: sqlite3.Connection, table: str, pattern: str) -> str:
+    """Ids of the names in a dictionary that match a glob, as a JSON list."""
+    fits = glob(pattern).fullmatch
+    return json.dumps([row[0] for row in db.execute(f"SELECT id, name FROM {table}") if fits(row[1])])
 
 
 def latest(db: sqlite3.Connection, key: bytes) -> Record | None:
