@@ -38,7 +38,7 @@ class SharedAddresses(Addresses):
         """Take in what Redis has recorded: gate and address by host."""
         self._found.update(found)
 
-    def leader(self, host: str) -> str:
+    def representative(self, host: str) -> str:
         return self._found.get(host, (host, ""))[0]
 
     def address(self, host: str) -> str | None:
@@ -47,7 +47,7 @@ class SharedAddresses(Addresses):
 
     def hosts_of(self, gate: str) -> list[str]:
         """The hosts that Redis has in this gate, as far as was heard."""
-        return [host for host, (leader, _) in self._found.items() if leader == gate]
+        return [host for host, (representative, _) in self._found.items() if representative == gate]
 
     def forget(self, host: str) -> None:
         """What was heard of a host doesn't hold any more."""

@@ -115,7 +115,7 @@ def test_shares_are_even(others: int, load: int, mine: int, free: int) -> None:
 def test_what_redis_has_settled_is_forgotten_with_its_generation() -> None:
     addresses = SharedAddresses()
     addresses.record({"b.example": ("a.example", "192.0.2.1")})
-    assert (addresses.leader("b.example"), addresses.leader("c.example")) == ("a.example", "c.example")
+    assert (addresses.representative("b.example"), addresses.representative("c.example")) == ("a.example", "c.example")
     assert (addresses.address("b.example"), addresses.address("c.example")) == ("192.0.2.1", None)
     addresses.clear()
-    assert addresses.leader("b.example") == "b.example"
+    assert addresses.representative("b.example") == "b.example"

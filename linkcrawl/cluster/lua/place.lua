@@ -13,7 +13,7 @@ end
 local function move(what) -- workers forget what they know of it before they lease another gate
   redis.call('ZADD', key('moves'), redis.call('HINCRBY', key('state'), 'moves', 1), what)
 end
-local function leader_at(address, host, domain)
+local function representative_at(address, host, domain)
   local count = domains_at(address)
   if count <= given.few and redis.call('HSETNX', key('domains'), address .. ' ' .. domain, 1) == 1 then
     count = redis.call('HINCRBY', key('domains'), address, 1)
@@ -29,50 +29,50 @@ local function group_at(address)
 end
 -- Have the hosts at an address come into a group's gate. False while a session leases the gate that they are in: it has
 -- to give it back first, for what it sends and the group's requests go to one server.
-local function bring_group(address, group, leader)
-  local owner = redis.call('HGET', key('gates'), leader)
+local function bring_group(address, group, representative)
+  local owner = redis.call('HGET', key('gates'), representative)
   if owner == me then
-    closing[#closing + 1] = leader
+    closing[#closing + 1] = representative
     return false
   elseif alive(owner) then
-    local wanter = redis.call('GET', key('wanted:' .. leader))
+    local wanter = redis.call('GET', key('wanted:' .. representative))
     if not wanter or wanter == me or not alive(wanter) then
-      redis.call('SET', key('wanted:' .. leader), me, 'PX', WANTED)
+      redis.call('SET', key('wanted:' .. representative), me, 'PX', WANTED)
     end
-    redis.call('SADD', key('notifications:' .. owner), leader)
+    redis.call('SADD', key('notifications:' .. owner), representative)
     keep_alive('notifications:' .. owner)
     return false
   end
   redis.call('HSET', key('groups'), given.policies .. ' ' .. address, group)
-  move('gate ' .. leader)
+  move('gate ' .. representative)
   return true
 end
 for _, each in ipairs(given.hosts) do
   local host, domain, address, group = each[1], each[2], each[3], each[4]
-  local leader = redis.call('HGET', key('places'), host)
+  local representative = redis.call('HGET', key('places'), host)
   local at = redis.call('HGET', key('addresses'), host) or ''
-  if not leader and not address then
+  if not representative and not address then
     new[#new + 1] = host
   else
-    if not leader then
-      at, leader = address, address == '' and host or leader_at(address, host, domain)
-      redis.call('HSET', key('places'), host, leader)
+    if not representative then
+      at, representative = address, address == '' and host or representative_at(address, host, domain)
+      redis.call('HSET', key('places'), host, representative)
       redis.call('HSET', key('addresses'), host, at)
     elseif address and address ~= '' and address ~= at then
-      local owner = redis.call('HGET', key('gates'), group ~= '' and group or group_at(at) or leader)
+      local owner = redis.call('HGET', key('gates'), group ~= '' and group or group_at(at) or representative)
       if owner == me or not alive(owner) then
-        at, leader = address, leader_at(address, host, domain)
-        redis.call('HSET', key('places'), host, leader)
+        at, representative = address, representative_at(address, host, domain)
+        redis.call('HSET', key('places'), host, representative)
         redis.call('HSET', key('addresses'), host, at)
         move('host ' .. host)
       end
     end
     local waits = false
     if group ~= '' and at ~= '' and domains_at(at) <= given.few and not group_at(at) then
-      waits = not bring_group(at, group, leader)
+      waits = not bring_group(at, group, representative)
     end
     if not waits then
-      local gate = group ~= '' and group or at ~= '' and domains_at(at) <= given.few and group_at(at) or leader
+      local gate = group ~= '' and group or at ~= '' and domains_at(at) <= given.few and group_at(at) or representative
       found[host] = {gate, at}
     end
   end

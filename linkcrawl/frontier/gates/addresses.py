@@ -35,7 +35,7 @@ class _Server:
 
 
 class Addresses:
-    """Hosts by address. The first host at an address is its leader: the others share its gate."""
+    """Hosts by address. The first host at an address is its representative: the others share its gate."""
 
     def __init__(self) -> None:
         self._address: dict[str, str] = {}
@@ -55,30 +55,30 @@ class Addresses:
         server = self._servers.get(address)
         return () if server is None else tuple(server.hosts)
 
-    def leader(self, host: str) -> str:
+    def representative(self, host: str) -> str:
         """The host whose gate this host shares; often the host itself."""
         address = self.shared(host)
         return next(iter(self._servers[address].hosts)) if address else host
 
     def learn(self, host: str, addresses: Sequence[str]) -> tuple[str, ...]:
         """Learn the addresses of a host's name, or the one that has answered. Returns the hosts met before that have
-        another leader now: it has come to others, or has left them, or their address has turned out to be shared by
-        many strangers."""
+        another representative now: it has come to others, or has left them, or their address has turned out to be
+        shared by many strangers."""
         before = self._address.get(host)
         if not addresses:
             self._address.setdefault(host, "")
             return ()
         if before in addresses:
             return ()
-        led_by = self.leader(host)
+        represented_by = self.representative(host)
         moved = self._leave(host, before) if before else []
         moved += self._come(host, server_address(addresses))
-        if before is not None and self.leader(host) != led_by:
+        if before is not None and self.representative(host) != represented_by:
             moved.append(host)
         return tuple(dict.fromkeys(moved))
 
     def _leave(self, host: str, address: str) -> list[str]:
-        """Returns the hosts that have lost their leader."""
+        """Returns the hosts that have lost their representative."""
         server = self._servers[address]
         led = not server.crowded and next(iter(server.hosts)) == host
         del server.hosts[host]

@@ -102,7 +102,7 @@ class Gatekeeper:
             return group_gate(group)
         if host in self.looked_up:
             group = self._groups.get(self._addresses.shared(host))
-            return self._addresses.leader(host) if group is None else group_gate(group)
+            return self._addresses.representative(host) if group is None else group_gate(group)
         before = self._context.hosts.gate(host)  # until its address has been looked up
         return host if kind_of(before) is MemoryKind.GROUP else before
 
