@@ -258,8 +258,13 @@ def _request(check: Check, method: str, target: Target, cookie: str | None = Non
 
 
 def _send(check: Check, request: NextRequest, chain: RequestChain) -> Next:
-    chain = evolve(chain, requests=(*chain.requests, request))
-    return Next(check=evolve(check, request=request, chain=chain), request=request)
+    sent = RequestChain(
+        first=chain.first,
+        requests=(*chain.requests, request),
+        jar=chain.jar,
+        cookies_complete=chain.cookies_complete,
+    )
+    return Next(check=evolve(check, request=request, chain=sent), request=request)
 
 
 def _pending(check: Check) -> NextRequest:
