@@ -15,7 +15,7 @@ def test_a_gate_is_asked_for_before_anything_was_seen() -> None:
 
     async def evalsha(sha: str, keys: int, *arguments: str) -> str:
         sent.append(json.loads(arguments[-1]))
-        return json.dumps([{"standing": "held"}])
+        return json.dumps({"moves": 0, "moved": [], "taken": [{"standing": "held"}]})
 
     client: Any = SimpleNamespace(connection_pool=SimpleNamespace(connection_kwargs={}), evalsha=evalsha)
     asyncio.run(Coordinator(client, 15.0).take([("a.example", float("-inf"), 3)], 0.0))

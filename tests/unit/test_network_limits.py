@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import time
 
@@ -43,12 +44,19 @@ async def drips_interim(line):
     await line.hold()
 
 
+def seconds(error, doing):
+    """After how many seconds an attempt timed out, as its error says: a few more where the machine is busy."""
+    said = re.fullmatch(rf"timed out after ([\d.]+) s {re.escape(doing)}", error)
+    assert said, error
+    return float(said[1])
+
+
 @pytest.mark.parametrize("script", [silent, drips_status, drips_lines, drips_interim])
 def test_one_deadline_holds_whatever_drips(script):
     began = time.monotonic()
     _, outcome, peer = one(script, settings={"LINKCRAWL_TIMEOUT": 0.4})
     assert outcome.failure is Failure.TIMEOUT_ANSWER
-    assert outcome.error == f"timed out after 0.4 s waiting for the answer of 127.0.0.1:{peer.port}"
+    assert seconds(outcome.error, f"waiting for the answer of 127.0.0.1:{peer.port}") >= 0.4
     assert outcome.duration_ms >= 400
     assert time.monotonic() - began < 10  # the drips go on for twenty seconds
     assert peer.sent < 1000
@@ -81,7 +89,7 @@ def test_an_unanswered_connection_is_a_timeout_of_connecting():
     with unanswering("127.0.0.1") as port:
         _, outcome = asyncio.run(run(port))
     assert outcome.failure is Failure.TIMEOUT_CONNECT
-    assert outcome.error == f"timed out after 0.3 s connecting to 127.0.0.1:{port}"
+    assert seconds(outcome.error, f"connecting to 127.0.0.1:{port}") >= 0.3
     assert outcome.ip == "127.0.0.1"
 
 
