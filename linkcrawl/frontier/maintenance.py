@@ -78,7 +78,7 @@ class MaintenanceLoop:
         self._beat_at = session.clock.steady()
         self._task: asyncio.Task[None] | None = None
         self._revision = -1
-        self._retired_at: float | None = None
+        self._retirements: int | None = None
         self._refreshed_at = self._next_due = float("-inf")
         self._oldest: float | None = None
         self._pruned_at: float | None = None
@@ -209,10 +209,10 @@ class MaintenanceLoop:
         session, held = self._session, self._queue.held()
         if not held:
             return
-        retired_at = await session.worker.call(session.store.retired_at)
-        if retired_at == self._retired_at:
+        retirements = await session.worker.call(session.store.retirements)
+        if retirements == self._retirements:
             return
-        self._retired_at = retired_at
+        self._retirements = retirements
         for first in range(0, len(held), HELD_A_CALL):
             part = held[first : first + HELD_A_CALL]
             self._queue.retire(await session.worker.call(session.store.retired_among, part))

@@ -329,8 +329,9 @@ class Store(Protocol):
         """Retire the live mentions that these entries describe: of the link, with all fields that the seed gives. All
         of the batch or nothing. Idempotent."""
 
-    def retired_at(self) -> float | None:
-        """When a link was retired the last time (Unix seconds) of those that are retired; None where none is. Cheap."""
+    def retirements(self) -> int:
+        """A number that grows whenever links may have been retired or purged; several times where that is done in
+        steps. (A time would not do: all collections of a harvest are retired at the same moment.) Cheap."""
 
     def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
         """Those of these links that are retired, or that the store doesn't have."""

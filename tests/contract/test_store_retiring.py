@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from linkcrawl.stores.contract import LinkFilter, Purged, Query, Retired, Store
 from linkcrawl.stores.opening import open_store
 from tests.contract.making import check, entry, key, link, proxies
+from tests.contract.processes import line, process
 
 NOW = 1e9
 COLLECTIONS = ("", "A", "B")
@@ -105,7 +106,7 @@ def test_harvests_say_which_links_are_active(
         assert {one.url for one in store.records(Query(retired=retired))} == wanted
     ids = [found.id for n in model.links if (found := store.link(key(n))) is not None]
     assert len(store.retired_among(ids)) == books.retired
-    assert (store.retired_at() is None) == (books.retired == 0)
+    assert store.retirements() or not books.retired
     store.close()
 
 
@@ -119,7 +120,7 @@ def test_what_comes_back_is_due_at_once_with_its_history(store: Store) -> None:
     store.finish([check(link(store, 1), NOW, NOW + 1000)])
     harvest = store.begin_harvest(NOW)
     assert store.retire(harvest, "A", NOW + 1) == Retired(mentions=1, links=1)
-    assert (store.retired_at(), store.next_due_at(NOW)) == (NOW + 1, None)
+    assert store.next_due_at(NOW) is None
     assert [one.collections for one in store.records(Query(retired=True, collection="A"))] == [("A",)]
     assert list(store.records(Query(retired=True, collection="B"))) == []
     store.add([entry(1, collection="B", expected_mime="application/pdf")])
@@ -224,3 +225,45 @@ def test_what_a_collection_takes_along(store: Store) -> None:
         "5": (),
     }
     assert store.books(NOW).proxies == 3
+
+
+#: Retires all of A, and stands still in the middle of it.
+STANDS_STILL = """
+from linkcrawl.stores.mongo import retiring as of_mongo
+from linkcrawl.stores.sqlite import retiring as of_sqlite
+def stand_still(*given):
+    say('half')
+    input()
+of_mongo.PAGE = 10
+of_mongo._bring_back_mentioned = of_sqlite._follow = stand_still
+store.retire(store.begin_harvest(1.0), 'A', 2.0)
+"""
+
+
+def test_a_kill_in_the_middle_of_retiring_leaves_all_or_nothing(url: str, opened: Callable[[str], Store]) -> None:
+    before = open_store(url)
+    before.add([entry(n, collection="A") for n in range(25)] + [entry(n, collection="B") for n in range(24, 30)])
+    before.close()
+    with process(url, STANDS_STILL) as running:
+        assert line(running) == "half"
+        running.kill()
+        running.wait()
+    store = opened(url)
+    books = store.books(NOW)
+    assert (books.retired, books.proxies, store.links_of("A")) in [(24, 6, 0), (0, 31, 25)]
+    store.retire(store.begin_harvest(3.0), "A", 4.0)
+    again = store.books(NOW)
+    assert (again.retired, again.active, again.proxies, store.links_of("B")) == (24, 6, 6, 6)
+    assert link(store, 24).collections == ("B",)
+
+
+def test_a_crawl_hears_of_each_collection_that_is_retired_at_the_same_moment(store: Store) -> None:
+    store.add([entry(1, collection="A"), entry(2, collection="B")])
+    harvest = store.begin_harvest(NOW)
+    told = [store.retirements()]
+    for name in ("A", "B"):
+        store.retire(harvest, name, NOW)
+        told.append(store.retirements())
+    assert told == sorted(set(told))
+    store.purge([key(1)])
+    assert store.retirements() > told[-1]

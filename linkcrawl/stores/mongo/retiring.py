@@ -7,6 +7,7 @@ repeats it after a kill finds the mentions of an unfinished page again, and comp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from pymongo import UpdateOne
 from pymongo.collection import Collection
@@ -17,7 +18,7 @@ from linkcrawl.stores.contract import NEVER, Purged
 from linkcrawl.stores.mongo.documents import Document, date
 from linkcrawl.stores.mongo.reading import ACTIVE
 
-#: Links of one page: two commands and one query.
+#: Links of one page.
 PAGE = 1000
 
 #: The condition that a mention isn't retired.
@@ -44,6 +45,17 @@ def latest(harvests: Collection[Document]) -> int:
     """The number of the harvest that began last; 0 where none has."""
     found = harvests.find_one({}, {"_id": 1}, sort=[("_id", -1)], hint="_id_")
     return 0 if found is None else int(found["_id"])
+
+
+def count_step(meta: Collection[Document]) -> None:
+    """Links may have been retired or purged."""
+    meta.update_one({"_id": "retirements"}, {"$inc": {"value": 1}}, upsert=True)
+
+
+def retirements(meta: Collection[Document]) -> int:
+    """See Store.retirements."""
+    found = meta.find_one({"_id": "retirements"})
+    return 0 if found is None else int(found["value"])
 
 
 def bring_back(link: Document) -> UpdateOne:
@@ -113,28 +125,16 @@ def retire(database: Database[Document], chosen: Document, now: float) -> tuple[
             {"_id": {"$in": list(gone)}, **LIVE}, {"$set": {"retired_at": date(now)}}
         ).modified_count
         _bring_back_mentioned(database, [link for link, left in staying.items() if not left])
+        count_step(database["meta"])
     return mentions, retired
 
 
 def _pages(proxies: Collection[Document], chosen: Document) -> Iterator[list[str]]:
-    """The links of the mentions that are chosen, each once, in pages, in their order."""
-    after = ""
-    while True:
-        found = proxies.aggregate(
-            [
-                {"$match": {"$and": [chosen, {"link": {"$gt": after}}]}},
-                {"$group": {"_id": "$link"}},
-                {"$sort": {"_id": 1}},
-                {"$limit": PAGE},
-            ],
-            allowDiskUse=True,
-        )
-        ids = [line["_id"] for line in found]
-        if ids:
+    """The links of the mentions that are chosen, each once, in pages. The mentions are read once: a query for each page
+    would read all of them for each."""
+    with proxies.aggregate([{"$match": chosen}, {"$group": {"_id": "$link"}}], allowDiskUse=True) as found:
+        while ids := [line["_id"] for line in islice(found, PAGE)]:
             yield ids
-            after = ids[-1]
-        if len(ids) < PAGE:
-            return
 
 
 def _pulled(link: Document, left: Sequence[Document]) -> list[Document]:

@@ -153,10 +153,9 @@ class MongoStore:
         with faults(self._where):
             return {bytes.fromhex(found["_id"]) for found in self._database["links"].find(wanted, {"_id": 1})}
 
-    def retired_at(self) -> float | None:
+    def retirements(self) -> int:
         with faults(self._where):
-            found = self._database["links"].find_one(RETIRED_ONLY, {"retired_at": 1}, sort=[("retired_at", -1)])
-        return None if found is None else moment_of(found["retired_at"])
+            return retiring.retirements(self._meta)
 
     def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
         active = {"_id": {"$in": list(link_ids)}, **reading.ACTIVE}

@@ -313,6 +313,7 @@ class Writer:
         )
         self._database["requested_checks"].delete_many(of_links)
         self._purged += Purged(links=self._links.delete_many({"_id": {"$in": ids}}).deleted_count)
+        retiring.count_step(self._meta)
         return AddCounts()
 
     # -- checks -------------------------------------------------------------------------------------------------

@@ -87,6 +87,20 @@ def latest(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(id), 0) FROM harvests").fetchone()[0])
 
 
+def count(db: sqlite3.Connection) -> None:
+    """Links may have been retired or purged."""
+    db.execute(
+        "INSERT INTO meta (name, value) VALUES ('retirements', '1') "
+        "ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
+    )
+
+
+def retirements(db: sqlite3.Connection) -> int:
+    """See Store.retirements."""
+    found = db.execute("SELECT value FROM meta WHERE name = 'retirements'").fetchone()
+    return 0 if found is None else int(found[0])
+
+
 def lost(db: sqlite3.Connection, harvest: int, collection: str, before: Sequence[str]) -> Iterator[bytes]:
     """See Store.lost."""
     values = {
@@ -140,6 +154,7 @@ def _follow(db: sqlite3.Connection, now: float) -> int:
         db.execute(statement)
     retired = db.execute(_RETIRE_LINKS, {"now": now}).rowcount
     db.execute("DELETE FROM temp.going")
+    count(db)
     return retired
 
 

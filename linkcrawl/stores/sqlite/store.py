@@ -180,11 +180,9 @@ class SqliteStore:
         with faults(self._path):
             return self._inserter.known(self._db, keys)
 
-    def retired_at(self) -> float | None:
+    def retirements(self) -> int:
         with faults(self._path):
-            latest = "SELECT max(retired_at) FROM links WHERE retired_at IS NOT NULL"
-            moment: float | None = self._db.execute(latest).fetchone()[0]
-        return moment
+            return retiring.retirements(self._db)
 
     def retired_among(self, link_ids: Sequence[int | str]) -> set[int | str]:
         active = f"SELECT id FROM links WHERE id IN (SELECT value FROM json_each(?)) AND next_check_at < {RETIRED}"
@@ -208,6 +206,7 @@ class SqliteStore:
             with faults(self._path):
                 return purging.count(self._db, keys)
         with self._transaction() as db:
+            retiring.count(db)
             return purging.purge(db, keys)
 
     def purge_mentions(self, names: Sequence[str], *, dry_run: bool = False) -> int:
