@@ -47,6 +47,8 @@ KNOWN: dict[str, Setting] = {
     ),
     "LINKCRAWL_METRICS_PORT": Setting(0, True, "port that Prometheus reads metrics at; 0: none"),
     "LINKCRAWL_METRICS_ADDRESS": Setting("127.0.0.1", True, "address that metrics are served at"),
+    "LINKCRAWL_API_ADDRESS": Setting("127.0.0.1", True, "address that `scrapy serve` listens at"),
+    "LINKCRAWL_API_PORT": Setting(8765, True, "port that `scrapy serve` listens at"),
     "LINKCRAWL_CONTACT": Setting(None, True, "URL or e-mail to write to, in User-Agent and From; required"),
     "LINKCRAWL_PRODUCT": Setting("linkcrawl", False, "product token, in User-Agent and for robots.txt groups"),
     "LINKCRAWL_POLICIES": Setting(None, True, "path of the policy file (TOML)"),
@@ -80,6 +82,8 @@ class Config:
     lease: float
     metrics_port: int
     metrics_address: str
+    api_address: str
+    api_port: int
     contact: str
     product: str
     policies: Path | None
@@ -139,6 +143,8 @@ def read_config(settings: Mapping[str, Any], *, need_contact: bool = True) -> Co
         lease=_number(settings, "LINKCRAWL_LEASE", least=3),
         metrics_port=int(_number(settings, "LINKCRAWL_METRICS_PORT", least=0, most=65535, whole=True)),
         metrics_address=_text(settings, "LINKCRAWL_METRICS_ADDRESS"),
+        api_address=_text(settings, "LINKCRAWL_API_ADDRESS"),
+        api_port=int(_number(settings, "LINKCRAWL_API_PORT", least=1, most=65535, whole=True)),
         contact=_contact(settings, need_contact),
         product=_product(settings),
         policies=_file(settings, "LINKCRAWL_POLICIES"),

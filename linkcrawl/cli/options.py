@@ -81,8 +81,7 @@ def moment(option: str, text: str | None) -> float | None:
 
 def host_key(text: str) -> str:
     """The host key of what a person typed: a name, name:port, or a URL. Raises ConfigError."""
-    scheme = "https" if text.endswith(":443") else "http"
-    target = urls.read(text if "://" in text else f"{scheme}://{text}/")
-    if isinstance(target, urls.Refused) or ("://" not in text and any(mark in text for mark in "/?#@ ")):
+    host = urls.host_key(text)
+    if host is None:
         raise ConfigError(f"scrapy hosts: {text!r} is not a host; example.org or example.org:8080 would work")
-    return target.host
+    return host

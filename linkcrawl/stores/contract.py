@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from linkcrawl.items import Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile, Seed
+from linkcrawl.items import RETIRED, Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile, Seed
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -125,6 +125,7 @@ class Query:
     are confirmed, or not; None: either. `statuses`: those with one of these (None: without an answer); empty: all.
     `due_at`: records of links that are due at this time. `mismatched`: those whose media type is not the claimed one.
     `expected_mime`, `mime`: those that claim, or have, exactly this media type.
+    `link`: records of this link only, active or retired.
     """
 
     since: float | None = None
@@ -145,6 +146,36 @@ class Query:
     mismatched: bool = False
     expected_mime: str | None = None
     mime: str | None = None
+    link: int | str | None = None
+
+
+@frozen
+class Position:
+    """The place of a record in the order of time, then of storing. `at`: Unix seconds; `number`: the store's own, in
+    the order of storing."""
+
+    at: float
+    number: int
+
+
+@frozen(kw_only=True)
+class PlacedRecord:
+    """A record with its position."""
+
+    record: Record
+    position: Position
+
+
+@frozen(kw_only=True)
+class KnownLink:
+    """A link of the store. `record`: its latest, None where it was never checked."""
+
+    link: DueLink
+    record: Record | None
+
+    @property
+    def is_retired(self) -> bool:
+        return self.link.next_check_at >= RETIRED
 
 
 @frozen(kw_only=True)
@@ -411,6 +442,18 @@ class Store(Protocol):
     def records(self, query: Query = Query()) -> Iterator[Record]:
         """Records ordered by time, then by when they were stored; streamed. They show the store at the moment of the
         first `next`. Reading blocks no writer, and any thread may do it."""
+
+    def page(self, query: Query, limit: int, after: Position | None = None) -> list[PlacedRecord]:
+        """Up to `limit` records in the order of `records`, those strictly after a position. What a page costs doesn't
+        grow with the number of records before it."""
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, KnownLink]:
+        """Those links of these keys that the store has, retired ones too."""
+
+    def fingerprint(self) -> str:
+        """A text that changes when another process has changed links, mentions, records or orders. Comparable with
+        texts of the same opened store only. Cheap, so a service may ask before each answer. A change of host memory, or
+        of a record's judgement, need not show."""
 
     def proxies(self, link_ids: Sequence[int | str]) -> dict[int | str, list[Proxy]]:
         """The live mentions of each of these links, of a retired one those that it had last, ordered by collection,

@@ -145,6 +145,15 @@ def join(base: str, location: str) -> Target | Refused:
         return _unreadable(wanted)
 
 
+def host_key(text: str) -> str | None:
+    """The host key of what a person typed: a name, name:port, or a URL at the host; None where it is none of these."""
+    scheme = "https" if text.endswith(":443") else "http"
+    target = read(text if "://" in text else f"{scheme}://{text}/")
+    if isinstance(target, Refused) or ("://" not in text and any(mark in text for mark in "/?#@ ")):
+        return None
+    return target.host
+
+
 def identity(text: str) -> bytes:
     """16 bytes, equal for texts that are safely the same link.
 

@@ -37,6 +37,7 @@ FLOORS = [
     ["linkcrawl.status"],
     ["linkcrawl.simulation", "linkcrawl.exports"],
     ["linkcrawl.reports"],
+    ["linkcrawl.service"],
     ["linkcrawl.spiders", "linkcrawl.pipelines", "linkcrawl.extensions"],
     ["linkcrawl.settings"],
     ["linkcrawl.wiring"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import islice
 
 from attrs import frozen
 from bson.datetime_ms import DatetimeMS
@@ -11,13 +13,24 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from linkcrawl.items import RETIRED, DueLink, Record
-from linkcrawl.stores.contract import REFUSALS, HostBacklog, LinkFilter, Query, Totals
-from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, record_from
+from linkcrawl.stores.contract import (
+    REFUSALS,
+    HostBacklog,
+    KnownLink,
+    LinkFilter,
+    PlacedRecord,
+    Position,
+    Query,
+    Totals,
+)
+from linkcrawl.stores.mongo.documents import Document, date, due_link, first_from, last_until, moment_of, record_from
 from linkcrawl.stores.mongo.schema import BY_REFUSAL, RETIRED_ONLY
 from linkcrawl.stores.rows import LEAST, after_prefix, glob
 
 #: Records of one page. Each page is a query of its own, so that a slow reader keeps no cursor open.
 PAGE = 500
+#: Links that are looked up in one query.
+KEYS_TOGETHER = 1000
 
 _ANY_ID = {"_id": {"$gte": MinKey()}}
 _CHECKED = {"last.checked_at": {"$gte": DatetimeMS(LEAST)}}
@@ -125,16 +138,32 @@ class _Moment:
 
 def records(database: Database[Document], query: Query) -> Iterator[Record]:
     """See Store.records."""
+    return map(record_from, _documents(database, query, PAGE, None))
+
+
+def page(database: Database[Document], query: Query, limit: int, after: Position | None) -> list[PlacedRecord]:
+    """See Store.page."""
+    found = islice(_documents(database, query, min(PAGE, limit), after), limit)
+    return [
+        PlacedRecord(record=record_from(document), position=Position(moment_of(document["checked_at"]), document["n"]))
+        for document in found
+    ]
+
+
+def _documents(database: Database[Document], query: Query, size: int, after: Position | None) -> Iterator[Document]:
+    """The documents of `records` that a query chooses, strictly after a position. `size`: of those read at once."""
     moment = _Moment.of(database)
     names = None if query.collection is None else matching_collections(database, query.collection)
-    for page in _pages(database["records"], query, moment):
+    for page in _pages(database["records"], query, moment, size, after):
         page = _of_links(database, page, names, query)
         if query.changed or not query.history:
             page = _chosen(database["records"], page, query, moment)
-        yield from map(record_from, page)
+        yield from page
 
 
-def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Iterator[list[Document]]:
+def _pages(
+    stored: Collection[Document], query: Query, moment: _Moment, size: int, after: Position | None
+) -> Iterator[list[Document]]:
     """The records of a time range and category, in the order of time, then of storing."""
     conditions: list[Document] = [_within(query.since, query.until), {"n": {"$lt": moment.next}}]
     if query.category is not None:
@@ -148,22 +177,29 @@ def _pages(stored: Collection[Document], query: Query, moment: _Moment) -> Itera
         ranges = [{"final_url": {"$gte": start, "$lt": after_prefix(start)}} for start in query.ended_at]
         conditions.append({"$or": [{"final_url": None}, *ranges]})
     hint = "by_time" if query.category is None else "by_category"
-    if query.reasons and set(query.reasons) <= set(REFUSALS) and BY_REFUSAL in stored.index_information():
+    if query.link is not None:
+        conditions.append({"link": query.link})
+        hint = "by_link"
+    elif query.reasons and set(query.reasons) <= set(REFUSALS) and BY_REFUSAL in stored.index_information():
         hint = BY_REFUSAL
     order = [("checked_at", 1), ("n", 1)]
-    parts: list[Document] = [{}]
+    parts: list[Document] = [{}] if after is None else _after(date(after.at), after.number)
     while parts:
         page: list[Document] = []
         for part in parts:
-            found = stored.find({"$and": [part, *conditions]}, hint=hint, batch_size=PAGE).sort(order)
-            page += found.limit(PAGE - len(page))
-            if len(page) == PAGE:
+            found = stored.find({"$and": [part, *conditions]}, hint=hint, batch_size=size).sort(order)
+            page += found.limit(size - len(page))
+            if len(page) == size:
                 break
         yield [document for document in page if _which(document) not in moment.hidden]
-        if len(page) < PAGE:
+        if len(page) < size:
             return
-        at, n = page[-1]["checked_at"], page[-1]["n"]
-        parts = [{"checked_at": at, "n": {"$gt": n}}, {"checked_at": {"$gt": at}}]
+        parts = _after(page[-1]["checked_at"], page[-1]["n"])
+
+
+def _after(at: DatetimeMS, n: int) -> list[Document]:
+    """The ranges of the index that hold the records after a position."""
+    return [{"checked_at": at, "n": {"$gt": n}}, {"checked_at": {"$gt": at}}]
 
 
 def _which(record: Document) -> tuple[str, DatetimeMS]:
@@ -201,10 +237,12 @@ def _of_links(
     """The records of a page whose links the query is about. `names`: the collections that its glob matches; None where
     it has none."""
     ids = list({document["link"] for document in page})
-    when: Document = {"$gte" if query.retired else "$lt": date(RETIRED)}
+    when: Document = {} if query.link is not None else {"$gte" if query.retired else "$lt": date(RETIRED)}
     if query.due_at is not None:
         when["$lte"] = last_until(query.due_at)
-    chosen: Document = {"_id": {"$in": ids}, "next_check_at": when}
+    chosen: Document = {"_id": {"$in": ids}}
+    if when:
+        chosen["next_check_at"] = when
     if names is not None and not query.retired:
         chosen["collections"] = {"$in": names}
     fields = {"retired_at": 1, "host": 1, "providers": 1}
@@ -269,6 +307,32 @@ def latest(database: Database[Document], key: bytes) -> Record | None:
     """See Store.latest."""
     found = database["records"].find_one({"link": key.hex()}, sort=[("checked_at", -1)], hint="by_link")
     return None if found is None else record_from(found)
+
+
+def lookup(database: Database[Document], keys: Sequence[bytes]) -> dict[bytes, KnownLink]:
+    """See Store.lookup. A record that a newer one has replaced since its link was read is read again."""
+    known: dict[bytes, KnownLink] = {}
+    for start in range(0, len(keys), KEYS_TOGETHER):
+        ids = [key.hex() for key in keys[start : start + KEYS_TOGETHER]]
+        links = list(database["links"].find({"_id": {"$in": ids}}, hint="_id_"))
+        names = [link["last"]["record"] for link in links if link["last"] is not None]
+        found = {record["_id"]: record_from(record) for record in database["records"].find({"_id": {"$in": names}})}
+        for link in links:
+            key = bytes.fromhex(link["_id"])
+            record = None if link["last"] is None else found.get(link["last"]["record"]) or latest(database, key)
+            known[key] = KnownLink(link=due_link(link), record=record)
+    return known
+
+
+def fingerprint(database: Database[Document]) -> str:
+    """See Store.fingerprint. Numbers of documents, which the server keeps; the number that the next record gets; and
+    the orders, which are few."""
+    names = ("links", "proxies", "records", "collections", "harvests", "check_requests")
+    counter = database["meta"].find_one({"_id": "records"})
+    orders = sorted((order["_id"], order["act"], int(order["at"])) for order in database["orders"].find())
+    counts = [database[name].estimated_document_count() for name in names]
+    said = repr((counter and counter["next"], counts, orders))
+    return blake2b(said.encode(), digest_size=16).hexdigest()
 
 
 def judged_before(

@@ -17,8 +17,11 @@ from linkcrawl.stores.contract import (
     AddCounts,
     ClusterName,
     HostBacklog,
+    KnownLink,
     LinkEntry,
     LinkFilter,
+    PlacedRecord,
+    Position,
     Proxy,
     Purged,
     Query,
@@ -302,6 +305,18 @@ class MongoStore:
     def records(self, query: Query = Query()) -> Iterator[Record]:
         with faults(self._where):
             yield from reading.records(self._database, query)
+
+    def page(self, query: Query, limit: int, after: Position | None = None) -> list[PlacedRecord]:
+        with faults(self._where):
+            return reading.page(self._database, query, limit, after)
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, KnownLink]:
+        with faults(self._where):
+            return reading.lookup(self._database, keys)
+
+    def fingerprint(self) -> str:
+        with faults(self._where):
+            return reading.fingerprint(self._database)
 
     def judged_before(self, version: int, limit: int, after: int | str | None = None) -> list[tuple[DueLink, Record]]:
         with faults(self._where), pymongo.timeout(PATIENT):

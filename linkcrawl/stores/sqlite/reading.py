@@ -6,10 +6,20 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from linkcrawl.items import FIELDS_OF_RECORD, HOPS, RETIRED, TEXTS, Category, DueLink, Record
-from linkcrawl.stores.contract import REFUSALS, HostBacklog, LinkFilter, Query, Totals
+from linkcrawl.stores.contract import (
+    REFUSALS,
+    HostBacklog,
+    KnownLink,
+    LinkFilter,
+    PlacedRecord,
+    Position,
+    Query,
+    Totals,
+)
 from linkcrawl.stores.rows import after_prefix, from_json, glob, record_of, state_of
 from linkcrawl.stores.sqlite.schema import REFUSED
 
@@ -82,8 +92,13 @@ FROM links INDEXED BY links_by_turn
 _RECORDS = """
 SELECT records.*, links.url AS url FROM records JOIN links ON links.id = records.link_id {join}
 {where}
-ORDER BY records.checked_at, records.id
+ORDER BY records.checked_at, records.id {limit}
 """
+# The range begins at the position's time, which an index finds; the rest leaves out what stands before.
+_AFTER = "records.checked_at >= :after_at AND (records.checked_at > :after_at OR records.id > :after_id)"
+
+#: Keys of links in one statement: SQLite takes 32,766 values in one.
+KEYS_TOGETHER = 1000
 _BEFORE = """
 LEFT JOIN records AS before ON before.id = (
     SELECT id FROM records AS earlier
@@ -241,19 +256,63 @@ def _names_of_links(db: sqlite3.Connection, ids: list[int], table: str, singular
     return names
 
 
+def _in_batches(keys: Sequence[bytes]) -> Iterator[list[bytes]]:
+    rest = iter(keys)
+    while some := list(islice(rest, KEYS_TOGETHER)):
+        yield some
+
+
+def lookup(db: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, KnownLink]:
+    """See Store.lookup. The caller's transaction makes it one snapshot."""
+    known: dict[bytes, KnownLink] = {}
+    for some in _in_batches(keys):
+        marks = ", ".join("?" * len(some))
+        of_keys = f"SELECT links.*, name AS host FROM links JOIN hosts ON hosts.id = host_id WHERE key IN ({marks})"
+        rows = db.execute(of_keys, some).fetchall()
+        ids = json.dumps([row["last_record_id"] for row in rows if row["last_record_id"] is not None])
+        latest_of = (
+            "SELECT records.*, links.url AS url FROM records JOIN links ON links.id = records.link_id "
+            "WHERE records.id IN (SELECT value FROM json_each(?))"
+        )
+        latest = {row["link_id"]: record(row) for row in db.execute(latest_of, (ids,))}
+        for row, link in zip(rows, due_links(db, rows), strict=True):
+            known[row["key"]] = KnownLink(link=link, record=latest.get(row["id"]))
+    return known
+
+
 def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
     """See Store.records."""
+    return map(record, _rows(db, query))
+
+
+def page(db: sqlite3.Connection, query: Query, limit: int, after: Position | None) -> list[PlacedRecord]:
+    """See Store.page."""
+    rows = _rows(db, query, limit, after)
+    return [PlacedRecord(record=record(row), position=Position(row["checked_at"], row["id"])) for row in rows]
+
+
+def _rows(
+    db: sqlite3.Connection, query: Query, limit: int | None = None, after: Position | None = None
+) -> Iterator[sqlite3.Row]:
     where, join = [], ""
     values: dict[str, Any] = {"since": query.since, "until": query.until, "category": query.category}
+    if after is not None:
+        where.append(_AFTER)
+        values |= {"after_at": after.at, "after_id": after.number}
     if query.since is not None:
         where.append("records.checked_at >= :since")
     if query.until is not None:
         where.append("records.checked_at < :until")
     if query.category is not None:
         where.append("records.category = :category")
-    where.append(f"links.next_check_at {'>=' if query.retired else '<'} {RETIRED}")
+    if query.link is None:
+        where.append(f"links.next_check_at {'>=' if query.retired else '<'} {RETIRED}")
+    else:
+        where.append("records.link_id = :link")
+        values["link"] = query.link
     if query.collection is not None:
-        where.append(_LAST_IN_COLLECTIONS if query.retired else f"records.link_id {_IN_COLLECTIONS}")
+        of_many = f"records.link_id {_IN_COLLECTIONS}" if limit is None else _EACH_IN_COLLECTIONS
+        where.append(_LAST_IN_COLLECTIONS if query.retired else of_many)
         values["collections"] = Globs().ids(db, query.collection)
     where += _of_links(db, query, values) + _of_facts(query, values)
     if query.redirected:
@@ -274,8 +333,16 @@ def records(db: sqlite3.Connection, query: Query) -> Iterator[Record]:
     if query.changed:
         join = _BEFORE
         where.append(_CHANGED)
-    statement = _RECORDS.format(join=join, where="WHERE " + " AND ".join(where) if where else "")
-    return map(record, db.execute(statement, values))
+    statement = _RECORDS.format(
+        join=join, where="WHERE " + " AND ".join(where) if where else "", limit="" if limit is None else "LIMIT :limit"
+    )
+    if limit is not None:
+        values["limit"] = limit
+        if query.link is None:
+            statement = statement.replace(
+                "FROM records JOIN links", "FROM records INDEXED BY records_by_time JOIN links"
+            )
+    return iter(db.execute(statement, values))
 
 
 def _of_links(db: sqlite3.Connection, query: Query, values: dict[str, Any]) -> list[str]:

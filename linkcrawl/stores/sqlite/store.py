@@ -18,8 +18,11 @@ from linkcrawl.stores.contract import (
     AddCounts,
     ClusterName,
     HostBacklog,
+    KnownLink,
     LinkEntry,
     LinkFilter,
+    PlacedRecord,
+    Position,
     Proxy,
     Purged,
     Query,
@@ -149,8 +152,7 @@ class SqliteStore:
     def _check_files(self) -> None:
         """Raise StoreLost where the store's files are no longer those that are open: SQLite itself would write on into
         deleted ones. What a deleted WAL holds is written to the store's file, which nobody else can do any more."""
-        if identity(self._path) != self._file:
-            raise StoreLost(f"{self._path} was deleted or replaced while in use")
+        self._check_file()
         names = [f"{self._path}{suffix}" for suffix in ("-wal", "-shm")]
         for name, before in self._side_files.items():
             if identity(name) != before:
@@ -159,6 +161,11 @@ class SqliteStore:
                 raise StoreLost(f"{name} was deleted or replaced while in use")
         found = {name: identity(name) for name in names if name not in self._side_files}
         self._side_files |= {name: known for name, known in found.items() if known is not None}
+
+    def _check_file(self) -> None:
+        """Raise StoreLost where the file was deleted or replaced: SQLite would go on with the one that is open."""
+        if identity(self._path) != self._file:
+            raise StoreLost(f"{self._path} was deleted or replaced while in use")
 
     def add(self, entries: Sequence[LinkEntry], harvest: int = 0) -> AddCounts:
         with self._transaction() as db:
@@ -349,6 +356,30 @@ class SqliteStore:
     def records(self, query: Query = Query()) -> Iterator[Record]:
         with faults(self._path), self._snapshot() as db:
             yield from reading.records(db, query)
+
+    def page(self, query: Query, limit: int, after: Position | None = None) -> list[PlacedRecord]:
+        with faults(self._path), self._reading() as db:
+            return reading.page(db, query, limit, after)
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, KnownLink]:
+        with faults(self._path), self._reading() as db:
+            return reading.lookup(db, keys)
+
+    def fingerprint(self) -> str:
+        with faults(self._path):
+            self._check_file()
+            return str(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """One snapshot on the store's own connection: for what is read at once, since opening another takes longer than
+        reading a link does."""
+        self._check_file()
+        self._db.execute("BEGIN")
+        try:
+            yield self._db
+        finally:
+            self._db.execute("COMMIT")
 
     def hosts(self, names: Sequence[str] | None = None) -> Iterator[HostMemory]:
         chosen = "" if names is None else "WHERE host IN (SELECT value FROM json_each(?)) "
