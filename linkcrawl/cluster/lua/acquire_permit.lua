@@ -36,7 +36,7 @@ if granted then
     redis.call('HSET', key('permits'), limit[1], mine)
     for _, window in ipairs(given.windows) do
       redis.call('HINCRBY', counts(window), limit[1], 1)
-      redis.call('PEXPIRE', counts(window), 3 * DAY)
+      redis.call('PEXPIRE', counts(window), math.floor(math.max(0, window[3] - now)) + DAY) -- for clocks that differ
     end
   end
 end
