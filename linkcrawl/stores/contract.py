@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from attrs import field, frozen
 
 from linkcrawl.items import RETIRED, Category, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile, Seed
+from linkcrawl.stores.copying import Copyable
 
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
@@ -295,6 +296,9 @@ class ClusterName:
 class Store(Protocol):
     """The contract. Every method may raise StoreLost, and ClaimLost in a crawl whose claim another has taken;
     `open_store` and `claim` may raise StoreError."""
+
+    def copyable(self) -> Copyable:
+        """The store as the source or the target of a copy (stores.copying)."""
 
     def close(self) -> None:
         """Flush, give up the claim and disconnect. A clean end must be marked before (`mark_clean`)."""

@@ -27,6 +27,13 @@ def open_existing(url: str) -> Store:
     return _open(url, make=False)
 
 
+def display_name(url: str) -> str:
+    """The store for messages: the file's absolute path, or the server and database without user and password."""
+    if url.startswith("sqlite:///"):
+        return f"sqlite:///{os.path.realpath(url.removeprefix('sqlite:///'))}"
+    return shown(url)
+
+
 def _open(url: str, *, make: bool) -> Store:
     if url.startswith("sqlite:"):
         from linkcrawl.stores.sqlite.store import SqliteStore

@@ -138,6 +138,7 @@ def test_every_command_ends_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     command.add_options(parser)
     words = {"report": ["-o", "x.json"], "export": ["-o", "x.jsonl"]}.get(name, [])
     args = {"explain": ["http://a.example/"], "seed": ["x.txt"], "migrate-legacy": ["mongodb://h/db"]}.get(name, [])
+    args = args or (["sqlite:///a.db", "sqlite:///b.db"] if name == "copy-store" else [])
     command.run(args, parser.parse_args(words))
     assert command.exitcode == 130
     assert capsys.readouterr() == ("", "")

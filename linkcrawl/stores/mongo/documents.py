@@ -171,10 +171,15 @@ def _shortened(hop: Document) -> Document:
     return {name: value[:SHORT_TEXT] if isinstance(value, str) else value for name, value in hop.items()}
 
 
+def last_of(record: Mapping[str, Any]) -> Document:
+    """What a link's document repeats of its latest record's document."""
+    return {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}}
+
+
 def moved(item: Mapping[str, Any]) -> list[Document]:
     """What a check changes in its link's document. A retired link stays retired."""
     record = item["record"]
-    last = {"record": record["_id"], **{name: record[name] for name in record if name in _LAST}}
+    last = last_of(record)
     is_retired = {"$gte": ["$next_check_at", date(RETIRED)]}
     next_check_at = {"$cond": [is_retired, "$next_check_at", record["next_check_at"]]}
     return [

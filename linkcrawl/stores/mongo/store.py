@@ -31,6 +31,7 @@ from linkcrawl.stores.contract import (
 )
 from linkcrawl.stores.mongo import reading, retiring
 from linkcrawl.stores.mongo.claim import Claim
+from linkcrawl.stores.mongo.copying import MongoCopyable
 from linkcrawl.stores.mongo.documents import (
     Document,
     due_link,
@@ -80,6 +81,9 @@ class MongoStore:
             store._database.client.close()
             raise
         return store
+
+    def copyable(self) -> MongoCopyable:
+        return MongoCopyable(self._database, self._where)
 
     def close(self) -> None:
         try:

@@ -33,6 +33,7 @@ from linkcrawl.stores.contract import (
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
 from linkcrawl.stores.sqlite import orders, purging, reading, rejudging, retiring
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
+from linkcrawl.stores.sqlite.copying import SqliteCopyable
 from linkcrawl.stores.sqlite.file import hold, identity, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
 from linkcrawl.stores.sqlite.schema import connect, faults, open_file
@@ -82,6 +83,9 @@ class SqliteStore:
         can't be written where it is opened `to_write`."""
         path = path_of(url)
         return cls(path, open_file(path, to_write=to_write))
+
+    def copyable(self) -> SqliteCopyable:
+        return SqliteCopyable(self._db, self._path)
 
     def close(self) -> None:
         self._db.close()
