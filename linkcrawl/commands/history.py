@@ -13,7 +13,7 @@ from linkcrawl.errors import ConfigError
 from linkcrawl.exports import jsonl
 from linkcrawl.ingest.ingest import link_entry
 from linkcrawl.items import DueLink, Record, Seed, iso
-from linkcrawl.stores.contract import Proxy
+from linkcrawl.stores.contract import NEVER, Proxy
 from linkcrawl.stores.opening import open_existing
 from linkcrawl.urls.userinfo import without_userinfo
 
@@ -68,6 +68,8 @@ def _due_text(link: DueLink, now: float) -> str:
         return "never: it is retired, no collection mentions it any more"
     if link.last_checked_at is None:
         return "yes, it was never checked"
+    if link.next_check_at <= NEVER:
+        return "yes, as soon as it is its turn"
     return f"{'yes, since' if link.next_check_at <= now else 'no, again at'} {iso(link.next_check_at)}"
 
 

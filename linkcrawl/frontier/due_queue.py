@@ -124,6 +124,16 @@ class DueQueue:
         queue.after = links[-1] if links else queue.after
         return new
 
+    def take_alone(self, link: DueLink) -> bool:
+        """Hold a link that was not read with its host's others. False where it is out already."""
+        if link.id in self._held:
+            return False
+        self.hold(link.id, link.host)
+        queue = self.hosts[link.host]
+        queue.ready += 1
+        queue.due = max(0, queue.due - 1)
+        return True
+
     def had_turn(self, link: DueLink) -> HostQueue | None:
         """A link has its turn. Returns its host if few of its other links are ready; hosts are counted one by one,
         for a gate may be several hosts'."""

@@ -1,5 +1,5 @@
-"""What a running crawl does every few seconds: read the policy file and people's orders, look for new links, save host
-state, prune history."""
+"""What a running crawl does every few seconds: read the policy file and people's orders, look for new links and for
+those that somebody has asked for, save host state, prune history."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from linkcrawl.frontier.gates.workbench import GateState, Workbench
 from linkcrawl.frontier.host_state_saver import HostStateSaver
 from linkcrawl.frontier.ports import Engine, Task
 from linkcrawl.frontier.postponed import PostponedHops
+from linkcrawl.frontier.requested import RequestedLinks
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.tasks import INTERNAL_ERROR, start_task
 from linkcrawl.items import Order
@@ -59,6 +60,7 @@ class MaintenanceLoop:
         queue: DueQueue,
         feeder: Feeder,
         postponed: PostponedHops,
+        requested: RequestedLinks,
         host_states: HostStateSaver,
         clock_follower: ClockFollower,
         engine: Engine,
@@ -71,6 +73,7 @@ class MaintenanceLoop:
         self._queue = queue
         self._feeder = feeder
         self._postponed = postponed
+        self._requested = requested
         self._host_states = host_states
         self._clock_follower = clock_follower
         self._engine = engine
@@ -97,6 +100,7 @@ class MaintenanceLoop:
                 span(latest - now),
             )
         self._keeper.take_orders(await session.worker.call(session.store.orders))
+        await self._requested.take_up()
         await self.warn_unmeetable_rechecks()
         self._task = start_task("maintenance", self._run(), on_fault=lambda: self._engine.close(INTERNAL_ERROR))
 
@@ -166,6 +170,7 @@ class MaintenanceLoop:
                 self._warn_of_the_future()
                 self._read_policies()
                 revision = await self._read_store()
+                await self._requested.take_up()
                 await self._leave_out_retired()
                 self._postponed.review()
                 if count % REMEMBER == 0:

@@ -19,6 +19,7 @@ from linkcrawl.frontier.maintenance import MaintenanceLoop
 from linkcrawl.frontier.network_watch import NetworkWatch
 from linkcrawl.frontier.ports import Checks, Engine, Ownership, Task
 from linkcrawl.frontier.postponed import PostponedHops
+from linkcrawl.frontier.requested import RequestedLinks
 from linkcrawl.frontier.robots_fetcher import RobotsFetcher
 from linkcrawl.frontier.router import HostRouter
 from linkcrawl.frontier.shared_limits import SharedLimits
@@ -148,6 +149,7 @@ def build_frontier(
         ownership=ownership,
     )
     clock_follower = ClockFollower(session, bench=bench, keeper=keeper, feeder=feeder, outage=outage, engine=engine)
+    requested = RequestedLinks(session, queue=queue, feeder=feeder, router=router, ownership=ownership, engine=engine)
     maintenance = MaintenanceLoop(
         session,
         bench=bench,
@@ -156,6 +158,7 @@ def build_frontier(
         queue=queue,
         feeder=feeder,
         postponed=postponed,
+        requested=requested,
         host_states=host_states,
         clock_follower=clock_follower,
         engine=engine,

@@ -20,6 +20,7 @@ from linkcrawl.network.fault import Fault
 from linkcrawl.network.resolver import Resolver
 from linkcrawl.network.transport import CONTEXT
 from linkcrawl.session import Session
+from linkcrawl.stores.contract import ASKED
 from linkcrawl.urls.domains import hostname_of
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,15 @@ class HostRouter:
 
     def lane_of(self, task: Task) -> Lane:
         """The lane of a task at its gate."""
-        return Lane.HOP if isinstance(task, Request) else self._link_lane
+        if isinstance(task, Request):
+            return Lane.HOP
+        return Lane.ON_DEMAND if task.next_check_at == ASKED else self._link_lane
+
+    def promote(self, link: DueLink) -> None:
+        """A link that may wait at its gate already was asked for: it goes before those that weren't."""
+        gate = self._bench.gates.get(self._keeper.gate_of(link.host))
+        if gate is not None:
+            self._bench.promote(gate, lambda task: isinstance(task, DueLink) and task.id == link.id)
 
     def enqueue(self, request: Request) -> bool:
         """Have a request wait for the host that it goes to: a hop, or another component's. False for a URL that can't

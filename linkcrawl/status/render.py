@@ -12,6 +12,7 @@ from linkcrawl.politeness.policy.rules import Applied, Policy
 from linkcrawl.status.explain import Explanation, TargetAssessment
 from linkcrawl.status.hosts import CollectionForecast, HostDetails, HostStatus
 from linkcrawl.status.texts import head_text, policy_text, recorded_text, robots_text
+from linkcrawl.stores.contract import NEVER
 from linkcrawl.text import seconds_text, span
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def _is_due_text(explanation: Explanation) -> str:
         return "no, it is retired: no collection mentions it any more"
     if explanation.record is None:
         return "yes, it was never checked"
+    if explanation.link.next_check_at <= NEVER:
+        return "yes, as soon as it is its turn"
     return f"{'yes, since' if explanation.is_due else 'no, again at'} {iso(explanation.link.next_check_at)}"
 
 

@@ -28,6 +28,9 @@ from linkcrawl.stores.copying import Copyable
 #: `next_check_at` of a link that was never checked: always due, and before every link that was.
 NEVER = 0.0
 
+#: `next_check_at` of a link that somebody has asked for: due, and before those that were never checked.
+ASKED = -1.0
+
 
 @frozen(kw_only=True)
 class LinkEntry:
@@ -293,6 +296,31 @@ class ClusterName:
     server: str
 
 
+@frozen(kw_only=True)
+class CheckRequest:
+    """Somebody's request that links be checked now. `id`: unique; `asked_at`: Unix seconds; `by`, `reason`: as given,
+    "" where they weren't."""
+
+    id: str
+    asked_at: float
+    by: str = ""
+    reason: str = ""
+
+
+@frozen(kw_only=True)
+class CheckProgress:
+    """How far a check request is. `asked`: its links; `waiting`: those that wait for their record, by host. A link that
+    was retired or deleted meanwhile waits no more."""
+
+    asked: int
+    waiting: tuple[HostBacklog, ...]
+
+    @property
+    def done(self) -> int:
+        """Links that wait no more."""
+        return self.asked - sum(line.due for line in self.waiting)
+
+
 class Store(Protocol):
     """The contract. Every method may raise StoreLost, and ClaimLost in a crawl whose claim another has taken;
     `open_store` and `claim` may raise StoreError."""
@@ -422,6 +450,27 @@ class Store(Protocol):
 
     def orders(self) -> dict[str, Order]:
         """The last order about each host, by host key."""
+
+    def ask(self, request: CheckRequest, link_ids: Sequence[int | str]) -> int:
+        """Store a request that these links be checked now: they are due, with ASKED as their time, until a record is
+        stored. Retired and unknown ones are left out. Returns how many were asked for. Idempotent."""
+
+    def asked(self, limit: int, after: int | str | None = None) -> list[DueLink]:
+        """Links that were asked for and have no record since, ordered by id, strictly after the id `after`. Cheap where
+        there are none: a crawl asks every few seconds."""
+
+    def check_request(self, request_id: str) -> CheckRequest | None:
+        """The request of this id; None where the store doesn't have it."""
+
+    def progress(self, request_id: str) -> CheckProgress:
+        """How far a request is. The first record of a link that is stored after the request answers it, whichever crawl
+        or request brought it about."""
+
+    def answers(self, request_id: str) -> Iterator[Record]:
+        """The records that answer a request so far, ordered by time."""
+
+    def is_claimed(self) -> bool:
+        """True where a crawl that seems to be alive has claimed the store."""
 
     def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
         """Withdraw the verdicts of these links' latest records that were checked at or after `since`: they become

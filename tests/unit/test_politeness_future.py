@@ -91,6 +91,13 @@ def test_orders_are_for_the_future_as_people_say() -> None:
     assert Order(host=HOST, act=Act.BLOCK, at=T0, until=T0 + 400 * DAY).blocks(T0 + 300 * DAY)
 
 
+class NobodyAsks:
+    """No link was asked for."""
+
+    async def take_up(self) -> None:
+        pass
+
+
 @pytest.mark.parametrize(("ahead", "told"), [(DAY, 1), (30.0, 0)])
 def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, ahead: float, told: int) -> None:
     clock = Clock()
@@ -98,6 +105,7 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     crawl.hosts = HostStateCache([memory(ahead)], now=clock)
     keeper = Gatekeeper(crawl)
     nothing: Any = None
+    requested: Any = NobodyAsks()
 
     async def run() -> None:
         watch = MaintenanceLoop(
@@ -105,8 +113,10 @@ def test_people_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
             bench=nothing,
             keeper=keeper,
             router=nothing,
+            queue=nothing,
             feeder=nothing,
             postponed=nothing,
+            requested=requested,
             host_states=nothing,
             clock_follower=nothing,
             engine=nothing,

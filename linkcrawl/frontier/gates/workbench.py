@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from math import inf
 from typing import Generic, TypeVar
@@ -174,6 +174,16 @@ class Workbench(Generic[Task]):
             # a gate that did not use a limit's turn may have left it to one that can go at once
             if taken is not None or not self._waiting or self._waiting[0][0] > now:
                 return taken
+
+    def promote(self, gate: Gate[Task], chosen: Callable[[Task], bool]) -> None:
+        """Move the first chosen task from the lane of links into that of links that somebody asked for. No-op where no
+        such task waits."""
+        for lanes in gate.lanes.values():
+            for waiting in lanes[Lane.LINK]:
+                if chosen(waiting.task):
+                    lanes[Lane.LINK].remove(waiting)
+                    lanes[Lane.ON_DEMAND].append(waiting)
+                    return
 
     def put_back(
         self,

@@ -52,6 +52,11 @@ class Claim:
         """True where this crawl has taken the claim; it may have lost it since (see `check`)."""
         return self._thread is not None
 
+    def is_taken(self) -> bool:
+        """True where a crawl has the claim that isn't known to be dead. Raises PyMongoError."""
+        holder = self._meta.find_one({"_id": "claim", "$expr": {"$gt": ["$until", "$$NOW"]}})
+        return holder is not None and is_alive(holder) is not False
+
     def take(self, shared: ClusterName | None = None) -> None:
         """Take the claim. Raises StoreBusy, within two lengths of a lease, where another crawl has it; PyMongoError.
         `shared`: a cluster, whose workers hold the claim together as long as one of them renews it."""

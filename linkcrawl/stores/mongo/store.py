@@ -15,6 +15,8 @@ from pymongo.errors import PyMongoError
 from linkcrawl.items import RETIRED, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import (
     AddCounts,
+    CheckProgress,
+    CheckRequest,
     ClusterName,
     HostBacklog,
     KnownLink,
@@ -29,7 +31,7 @@ from linkcrawl.stores.contract import (
     Summary,
     Totals,
 )
-from linkcrawl.stores.mongo import reading, retiring
+from linkcrawl.stores.mongo import asking, reading, retiring
 from linkcrawl.stores.mongo.claim import Claim
 from linkcrawl.stores.mongo.copying import MongoCopyable
 from linkcrawl.stores.mongo.documents import (
@@ -118,6 +120,10 @@ class MongoStore:
         with faults(self._where):
             self._check_claim()
             self._write_clean(True)
+
+    def is_claimed(self) -> bool:
+        with faults(self._where):
+            return self._claim.taken or self._claim.is_taken()
 
     @property
     def may_send(self) -> bool:
@@ -237,6 +243,27 @@ class MongoStore:
     def give_order(self, order: Order) -> None:
         with faults(self._where):
             self._writer.give_order(order)
+
+    def ask(self, request: CheckRequest, link_ids: Sequence[int | str]) -> int:
+        with faults(self._where), pymongo.timeout(PATIENT):
+            return asking.ask(self._database, request, link_ids)
+
+    def asked(self, limit: int, after: int | str | None = None) -> list[DueLink]:
+        with faults(self._where):
+            self._check_claim()
+            return asking.asked(self._database, limit, after)
+
+    def check_request(self, request_id: str) -> CheckRequest | None:
+        with faults(self._where):
+            return asking.check_request(self._database, request_id)
+
+    def progress(self, request_id: str) -> CheckProgress:
+        with faults(self._where):
+            return asking.progress(self._database, request_id)
+
+    def answers(self, request_id: str) -> Iterator[Record]:
+        with faults(self._where):
+            return asking.answers(self._database, request_id)
 
     def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
         with faults(self._where):

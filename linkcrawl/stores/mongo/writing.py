@@ -20,8 +20,8 @@ from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
 from linkcrawl.items import RETIRED, Category, Finished, HostMemory, Order, Rejudged, RobotsFile
-from linkcrawl.stores.contract import AddCounts, LinkEntry, Purged, Retired
-from linkcrawl.stores.mongo import retiring
+from linkcrawl.stores.contract import ASKED, AddCounts, LinkEntry, Purged, Retired
+from linkcrawl.stores.mongo import asking, retiring
 from linkcrawl.stores.mongo.documents import (
     JUDGEMENT,
     Document,
@@ -41,7 +41,7 @@ from linkcrawl.stores.mongo.documents import (
 )
 from linkcrawl.stores.mongo.mentions import changes, merge
 from linkcrawl.stores.mongo.reading import ACTIVE
-from linkcrawl.stores.mongo.schema import DURABLE, RETIRED_ONLY
+from linkcrawl.stores.mongo.schema import DURABLE
 from linkcrawl.stores.process_identity import is_alive, this_process
 from linkcrawl.stores.rows import text
 
@@ -81,6 +81,7 @@ class Writer:
         self._orders = database["orders"].with_options(write_concern=DURABLE)
         self._collections = database["collections"]
         self._harvests = database["harvests"].with_options(write_concern=DURABLE)
+        self._requested = database["requested_checks"]
         self._database = database
         self._meta = database["meta"]
         self._batches = database["batches"].with_options(write_concern=DURABLE)
@@ -340,6 +341,9 @@ class Writer:
             record = item["record"]
             if item["before"] is not None and item["before"] > record["checked_at"]:
                 self._put_before(record["link"], record["checked_at"])
+        stored = [item["record"] for item in items if item["record"]["_id"] not in overtaken]
+        if answered := asking.answers_of((record["link"], record["checked_at"]) for record in stored):
+            self._requested.bulk_write(answered, ordered=False)
         return AddCounts()
 
     def _put_before(self, link: Any, moment: DatetimeMS) -> None:
@@ -396,9 +400,11 @@ class Writer:
                 moved["state"] = item["state"]
             last = {f"last.{name}": value for name, value in item["said"].items()}
             latest = {"_id": item["link"], "last.record": item["record"], **_says(item["before"], "last.")}
-            links.append(UpdateOne({**latest, **ACTIVE}, {"$set": last | moved}))
             kept = {name: value for name, value in moved.items() if name != "next_check_at"}
-            links.append(UpdateOne({**latest, **RETIRED_ONLY}, {"$set": last | kept}))
+            stays = {"next_check_at": {"$in": [date(ASKED), date(RETIRED)]}}
+            links.append(UpdateOne({**latest, **stays}, {"$set": last | kept}))
+            goes = {"next_check_at": {"$nin": [date(ASKED), date(RETIRED)]}}
+            links.append(UpdateOne({**latest, **goes}, {"$set": last | moved}))
         self._records.bulk_write(records, ordered=False)
         self._links.bulk_write(links, ordered=False)
         return AddCounts()

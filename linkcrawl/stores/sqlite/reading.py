@@ -11,6 +11,7 @@ from typing import Any
 
 from linkcrawl.items import FIELDS_OF_RECORD, HOPS, RETIRED, TEXTS, Category, DueLink, Record
 from linkcrawl.stores.contract import (
+    ASKED,
     REFUSALS,
     HostBacklog,
     KnownLink,
@@ -63,7 +64,7 @@ ORDER BY next_check_at, id LIMIT :limit
 # and a host's million links that were never checked have the same time.
 _SAME_TIME = "next_check_at = :after_time AND id > :after_id"
 _LATER = "next_check_at > :after_time"
-_ALL = "next_check_at >= 0"
+_ALL = f"next_check_at >= {ASKED}"
 _PRIORITY_BELOW = "SELECT max(priority) FROM links WHERE host_id = ? AND priority < ?"
 _HIGHEST_PRIORITY = "SELECT max(priority) FROM links WHERE host_id = ?"
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from linkcrawl.items import RETIRED, DueLink, Record, Rejudged
+from linkcrawl.stores.contract import ASKED
 from linkcrawl.stores.rows import JUDGED, record_document, state_document, to_json
 from linkcrawl.stores.sqlite import reading
 
@@ -33,7 +34,7 @@ WHERE links.id = :link_id AND records.checked_at = :checked_at AND records.categ
   AND confirmed = :confirmed AND verdict_version = :verdict_version
 """
 _MOVE = f"""
-UPDATE links SET next_check_at = iif(next_check_at < {RETIRED}, :next_check_at, next_check_at),
+UPDATE links SET next_check_at = iif(next_check_at IN ({ASKED}, {RETIRED}), next_check_at, :next_check_at),
     last_category = :category, attempt = :attempt, interval = :interval,
     hard_since = :hard_since, hard_count = :hard_count, hard_by_get = :hard_by_get
 WHERE id = :link_id

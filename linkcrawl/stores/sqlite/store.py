@@ -16,6 +16,8 @@ from linkcrawl.errors import StoreError, StoreLost
 from linkcrawl.items import RECORD_FIELDS, RETIRED, DueLink, Finished, HostMemory, Order, Record, Rejudged, RobotsFile
 from linkcrawl.stores.contract import (
     AddCounts,
+    CheckProgress,
+    CheckRequest,
     ClusterName,
     HostBacklog,
     KnownLink,
@@ -31,10 +33,10 @@ from linkcrawl.stores.contract import (
     Totals,
 )
 from linkcrawl.stores.rows import from_json, record_document, state_document, text, to_json
-from linkcrawl.stores.sqlite import orders, purging, reading, rejudging, retiring
+from linkcrawl.stores.sqlite import asking, orders, purging, reading, rejudging, retiring
 from linkcrawl.stores.sqlite.bulk_inserter import BulkInserter
 from linkcrawl.stores.sqlite.copying import SqliteCopyable
-from linkcrawl.stores.sqlite.file import hold, identity, path_of
+from linkcrawl.stores.sqlite.file import hold, identity, is_held, path_of
 from linkcrawl.stores.sqlite.mentions import proxies
 from linkcrawl.stores.sqlite.schema import connect, faults, open_file
 from linkcrawl.stores.sqlite.summary import summary
@@ -117,6 +119,9 @@ class SqliteStore:
 
     def mark_clean(self) -> None:
         self._write_clean(True)
+
+    def is_claimed(self) -> bool:
+        return self._lock is not None or is_held(f"{self._path}.lock")
 
     @property
     def may_send(self) -> bool:
@@ -287,6 +292,26 @@ class SqliteStore:
         with faults(self._path):
             return orders.orders(self._db)
 
+    def ask(self, request: CheckRequest, link_ids: Sequence[int | str]) -> int:
+        with self._transaction() as db:
+            return asking.ask(db, request, link_ids)
+
+    def asked(self, limit: int, after: int | str | None = None) -> list[DueLink]:
+        with faults(self._path):
+            return asking.asked(self._db, limit, after)
+
+    def check_request(self, request_id: str) -> CheckRequest | None:
+        with faults(self._path):
+            return asking.check_request(self._db, request_id)
+
+    def progress(self, request_id: str) -> CheckProgress:
+        with faults(self._path), self._snapshot() as db:
+            return asking.progress(db, request_id)
+
+    def answers(self, request_id: str) -> Iterator[Record]:
+        with faults(self._path), self._snapshot() as db:
+            yield from asking.answers(db, request_id)
+
     def withdraw(self, link_ids: Sequence[int | str], since: float, reason: str, error: str, now: float) -> int:
         with self._transaction() as db:
             return orders.withdraw(db, link_ids, since, reason, error, now)
@@ -432,6 +457,7 @@ def _finish(db: sqlite3.Connection, check: Finished) -> None:
             raise
         raise LookupError(f"a check has ended of link {record.link_id!r}, which is not in this store") from fault
     if added.rowcount:
+        asking.answer(db, record.link_id, record.checked_at)
         before = None if check.of is None else check.of.last_checked_at
         moved = document | state_document(check.state) | {"record_id": added.lastrowid, "before": before}
         db.execute(_MOVE_LINK, moved)
