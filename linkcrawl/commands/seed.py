@@ -95,6 +95,8 @@ class Command(OfflineCommand):
         config: Config,
         add: Callable[[Store, Sequence[LinkEntry]], AddCounts],
         notes: HarvestNotes | None = None,
+        *,
+        dry_run: bool = False,
     ) -> None:
         with Console(stderr=True).status("reading") as status:
             retry = BlockingRetry(config.patience)
@@ -104,7 +106,7 @@ class Command(OfflineCommand):
                 retry.answered()
                 status.update(f"{counts.read} read")
 
-            ingest(args, store, config.rejects, on_progress, retry.wait, notes, add)
+            ingest(args, store, config.rejects, on_progress, retry.wait, notes, add, dry_run=dry_run)
 
     def _harvest(self, args: list[str], config: Config, rules: RetireRules) -> None:
         notes, seen = HarvestNotes(), SeenLinks() if rules.dry_run else None
@@ -112,7 +114,9 @@ class Command(OfflineCommand):
         opened = open_existing if rules.dry_run else open_store
         with closing(opened(config.store)) as store:
             harvest = repeated(store.begin_harvest, wait, time.time())
-            self._ingest(args, store, config, partial(_take_up, harvest=harvest, seen=seen), notes)
+            self._ingest(
+                args, store, config, partial(_take_up, harvest=harvest, seen=seen), notes, dry_run=rules.dry_run
+            )
             done = repeated(reconcile, wait, store, harvest, notes, rules, time.time(), seen)
             repeated(store.end_harvest, wait, harvest, time.time())
         self._print_counts(config)

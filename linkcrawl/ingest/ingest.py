@@ -80,19 +80,20 @@ def ingest(
     add: Callable[[Store, Sequence[LinkEntry]], AddCounts] | None = None,
     *,
     now: Callable[[], float] = time.time,
+    dry_run: bool = False,
 ) -> IngestCounts:
     """Read the sources of these names into the store, blocking. `rejects`: file to which rejected rows are appended as
     JSON lines. `on_progress` gets the counts after each batch. `on_store_lost` is called when the store is lost; if it
     returns, the batch is added again. `notes`: of a complete harvest. `add`: takes up a batch in the place of
-    `add_entries`. `now`: Unix seconds.
+    `add_entries`. `now`: Unix seconds. `dry_run`: pushed seeds stay where they are, and none is taken back.
 
     Raises ConfigError, before anything is added, for a source that can't be read; also for a `rejects` that can't be
     written. Without `on_store_lost`, raises StoreLost as the store does.
     """
     counts = IngestCounts()
-    for batch in read_batches(names, rejects, notes):
+    for batch in read_batches(names, rejects, notes, dry_run=dry_run):
         counts = counts.plus(batch, repeated(add or add_entries, on_store_lost, store, batch.entries))
-        if batch.retracted:
+        if batch.retracted and not dry_run:
             repeated(store.retire_mentions, on_store_lost, batch.retracted, now())
         if on_progress is not None:
             on_progress(counts)
@@ -138,12 +139,14 @@ def add_entries(store: Store, entries: Sequence[LinkEntry], harvest: int = 0) ->
     return counts
 
 
-def read_batches(names: Sequence[str], rejects: Path, notes: HarvestNotes | None = None) -> Iterator[SeedBatch]:
-    """The sources' seeds in batches for `Store.add`. `notes`: of a complete harvest. Raises what
-    `check_sources` raises, at once; later ConfigError for
-    a `rejects` that can't be written."""
+def read_batches(
+    names: Sequence[str], rejects: Path, notes: HarvestNotes | None = None, *, dry_run: bool = False
+) -> Iterator[SeedBatch]:
+    """The sources' seeds in batches for `Store.add`. `notes`: of a complete harvest. `dry_run`: pushed seeds stay where
+    they are. Raises what `check_sources` raises, at once; later ConfigError for a `rejects` that can't be written."""
     check_sources(names, rejects)
-    rows = ((name, sources.read(name, leave_out=rejects)) for name in names)
+    read = sources.peek if dry_run else sources.read
+    rows = ((name, read(name, leave_out=rejects)) for name in names)
     watched = (row for name, found in rows for row in (found if notes is None else notes.watch(name, found)))
     # of a harvest that goes wrong one line is told: why nothing is retired
     return batch_rows(watched, rejects, LOGGED_REJECTS if notes is None else 0)

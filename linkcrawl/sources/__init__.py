@@ -57,13 +57,13 @@ def read(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Rejec
     return files.read_stdin() if source == STDIN else files.read(source, leave_out=leave_out)
 
 
-def peek(source: str) -> Iterator[Seed | Reject | Checkpoint]:
+def peek(source: str, *, leave_out: Path | None = None) -> Iterator[Seed | Reject | Checkpoint]:
     """What `read` would give, without taking anything away: seeds stay in Redis."""
     if source.startswith(REDIS):
         check_source(source)
         seeds: Iterator[Seed | Reject | Checkpoint] = _databases(source).peek(source)
         return seeds
-    return read(source)
+    return read(source, leave_out=leave_out)
 
 
 def _databases(source: str) -> ModuleType:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from linkcrawl import sources
 from linkcrawl.ingest.harvest import MOST_REJECTED, HarvestNotes, RetireRules, Scope, SeenLinks, reconcile
-from linkcrawl.ingest.ingest import link_entry
-from linkcrawl.items import Reject, Seed, Unread
+from linkcrawl.ingest.ingest import ingest, link_entry
+from linkcrawl.items import Reject, Retraction, Seed, Unread
 from linkcrawl.sources.files import read
-from linkcrawl.stores.contract import Store
+from linkcrawl.stores.contract import AddCounts, Store
 from linkcrawl.stores.opening import open_store
 
 NOW = 1e9
@@ -151,3 +153,18 @@ def test_a_doubtful_harvest_retires_nothing(store: Store) -> None:
     assert done.refused == (
         "nothing is retired: 1 of 2 lines were rejected, more than a tenth; a whole harvest would work",
     )
+
+
+def test_a_dry_run_takes_no_pushed_seed_and_takes_none_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "http://a.example/"
+    monkeypatch.setattr(sources, "check_source", lambda source: None)
+    monkeypatch.setattr(sources, "peek", lambda source, leave_out: iter([Seed(url=url), Retraction(url=url)]))
+    no_store: Any = None
+    counts = ingest(
+        ["redis://a.example/0/key"],
+        no_store,
+        tmp_path / "rejects.jsonl",
+        add=lambda store, entries: AddCounts(new=len(entries)),
+        dry_run=True,
+    )
+    assert counts.new == 1

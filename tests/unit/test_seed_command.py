@@ -82,6 +82,6 @@ def test_a_lost_store_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     command = Command()
     command.settings = Settings()
     command.settings.setmodule("linkcrawl.settings")
-    command.run(["-"], argparse.Namespace())
+    command.run(["-"], argparse.Namespace(complete=None, dry_run=False, force=False))
     assert command.exitcode == 1
     assert capsys.readouterr().err == "linkcrawl: the disk is full\n"
