@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.mongodb import looking_at
 from tests.crawl.cluster_kit import Cluster, holders, running_cluster, running_redis
 from tests.crawl.harness import LIMIT, Crawler, environment, until
 from tests.crawl.measures import LATE, pages
@@ -182,7 +183,8 @@ def test_a_redis_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
 def test_a_crawl_alone_and_a_cluster_exclude_each_other(tmp_path: Path, site: RunningSite) -> None:
     with running_cluster(tmp_path) as cluster:
         cluster.start("-a", "continuous=1")
-        until(lambda: cluster.redis.client.exists("{linkcrawl}:generation"), "it has joined")
+        with looking_at(cluster.store) as seen:
+            until(lambda: seen["meta"].find_one({"_id": "claim"}), "it has claimed the store")
         alone = crawl(tmp_path, LINKCRAWL_STORE=cluster.store)
         assert alone.returncode == 2
         assert "another crawl" in alone.stderr
