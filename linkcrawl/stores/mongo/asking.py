@@ -33,9 +33,9 @@ def ask(database: Database[Document], request: CheckRequest, link_ids: Sequence[
             for link in found
         ]
         _insert(requested, lines)
-        links.update_many(
-            {"_id": {"$in": [line["link"] for line in lines]}, **ACTIVE}, {"$set": {"next_check_at": date(ASKED)}}
-        )
+        chosen = {"_id": {"$in": [line["_id"] for line in lines]}, "checked_at": None}
+        still = [line["link"] for line in requested.find(chosen, {"link": 1}, hint="_id_")]
+        links.update_many({"_id": {"$in": still}, **ACTIVE}, {"$set": {"next_check_at": date(ASKED)}})
     said = {"asked_at": date(request.asked_at), "by": text(request.by), "reason": text(request.reason)}
     database["check_requests"].update_one({"_id": {"$eq": request_id}}, {"$setOnInsert": said}, upsert=True)
     return requested.count_documents({"request": {"$eq": request_id}}, hint="by_request")
