@@ -24,8 +24,8 @@ from linkcrawl.stores.contract import KnownLink, Position, Query, Store
 from linkcrawl.stores.rows import text
 from linkcrawl.urls.userinfo import without_userinfo
 
-#: Seconds before now at which lists of checks end. A record is stored up to that long after its check, so no record can
-#: come later that belongs before the end of a page.
+#: Seconds before now at which lists of checks end. A record is stored up to that long after its check, unless the store
+#: was lost meanwhile; so no record comes later that belongs before the end of a page.
 SETTLED = 5.0
 #: Threads that read the store for answers.
 THREADS = 4
