@@ -136,9 +136,18 @@ def test_every_command_ends_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr("linkcrawl.cli.options.read_config", interrupted)
     parser = argparse.ArgumentParser(conflict_handler="resolve")
     command.add_options(parser)
-    words = {"report": ["-o", "x.json"], "export": ["-o", "x.jsonl"]}.get(name, [])
-    args = {"explain": ["http://a.example/"], "seed": ["x.txt"], "migrate-legacy": ["mongodb://h/db"]}.get(name, [])
-    args = args or (["sqlite:///a.db", "sqlite:///b.db"] if name == "copy-store" else [])
+    words = {
+        "report": ["-o", "x.json"],
+        "export": ["-o", "x.jsonl"],
+        "purge": ["--url", "http://a.example/", "--yes"],
+    }.get(name, [])
+    args = {
+        "copy-store": ["sqlite:///a.db", "sqlite:///b.db"],
+        "explain": ["http://a.example/"],
+        "history": ["http://a.example/"],
+        "migrate-legacy": ["mongodb://h/db"],
+        "seed": ["x.txt"],
+    }.get(name, [])
     command.run(args, parser.parse_args(words))
     assert command.exitcode == 130
     assert capsys.readouterr() == ("", "")
