@@ -106,7 +106,7 @@ def test_nothing_is_sent_while_redis_is_away(cluster: Cluster, site: RunningSite
 
 
 def test_a_clock_that_is_an_hour_off_hurries_nobody(cluster: Cluster, site: RunningSite) -> None:
-    urls = links(site, each=15)
+    urls = links(site, each=25)
     at_work(cluster, site, urls, clock_off=3600.0)
     kill_one(cluster)
     cluster.start(clock_off=-3600.0)
