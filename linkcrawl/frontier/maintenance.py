@@ -170,7 +170,6 @@ class MaintenanceLoop:
                 self._warn_of_the_future()
                 self._read_policies()
                 revision = await self._read_store()
-                await self._requested.take_up()
                 await self._leave_out_retired()
                 self._postponed.review()
                 if count % REMEMBER == 0:
@@ -248,10 +247,14 @@ class MaintenanceLoop:
             self._engine.wake()
 
     async def _read_store(self) -> int:
-        """Take people's orders, and return the store's revision, in one visit of its thread."""
-        store = self._session.store
-        orders, revision = await self._session.worker.call(lambda: (store.orders(), store.revision()))
+        """Take people's orders and the links that they have asked for, and return the store's revision, in one visit of
+        its thread."""
+        store, requested, epoch = self._session.store, self._requested, self._session.lease_epoch
+        orders, links, revision = await self._session.worker.call(
+            lambda: (store.orders(), requested.read(), store.revision())
+        )
         self._take_orders(orders)
+        requested.take(links, epoch)
         return revision
 
     def _take_orders(self, orders: dict[str, Order]) -> None:

@@ -43,14 +43,19 @@ class RequestedLinks:
         self._after: int | str | None = None
 
     async def take_up(self) -> None:
-        """Take up the next links that were asked for. While the seeds of this crawl are being taken up, its links are
-        left alone. Raises StoreLost."""
+        """Take up the next links that were asked for. Raises StoreLost."""
+        epoch = self._session.lease_epoch
+        self.take(await self._session.worker.call(self.read), epoch)
+
+    def read(self) -> list[DueLink]:
+        """The next links that were asked for. While the seeds of this crawl are being taken up, its links are left
+        alone. Runs in the store's thread. Raises StoreLost."""
         session = self._session
-        if session.takes_up_seeds:
-            return
-        epoch = session.lease_epoch
-        links = await session.worker.call(session.store.asked, LINKS_A_LOOK, self._after)
-        if epoch != session.lease_epoch:
+        return [] if session.takes_up_seeds else session.store.asked(LINKS_A_LOOK, self._after)
+
+    def take(self, links: list[DueLink], epoch: int) -> None:
+        """Take up links that were read in this lease epoch, unless the leases have been lost since."""
+        if epoch != self._session.lease_epoch or self._session.takes_up_seeds:
             return
         self._met.update(link.id for link in links)
         if len(links) < LINKS_A_LOOK:  # the last of them: what was not met any more has its record

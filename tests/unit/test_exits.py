@@ -145,6 +145,7 @@ def test_every_command_ends_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         "copy-store": ["sqlite:///a.db", "sqlite:///b.db"],
         "explain": ["http://a.example/"],
         "history": ["http://a.example/"],
+        "recheck": ["http://a.example/"],
         "migrate-legacy": ["mongodb://h/db"],
         "seed": ["x.txt"],
     }.get(name, [])

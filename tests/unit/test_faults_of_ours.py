@@ -200,7 +200,7 @@ def test_taking_up_goes_on_after_a_fault(
     at: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     turns: list[int] = []
-    frontier: Any = {"add": None, "refresh_backlog": None, "on_new_links": None}
+    frontier: Any = dict.fromkeys(("add", "refresh_backlog", "on_new_links", "on_taken_up", "harvests"))
 
     async def take() -> None:
         turns.append(1)
@@ -209,7 +209,7 @@ def test_taking_up_goes_on_after_a_fault(
         raise StoreLost("it ends here")
 
     with pytest.raises(StoreLost):
-        asyncio.run(LiveIngest(at.seeds, steady=at.clock.steady, **frontier)._poll(0.0, take))
+        asyncio.run(LiveIngest(at.seeds, steady=at.clock.steady, **frontier)._poll(0.01, take))
     assert len(turns) == 2
     assert tracebacks(caplog) == 1
 

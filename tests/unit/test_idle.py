@@ -7,9 +7,11 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from attrs import evolve
@@ -17,6 +19,7 @@ from attrs import evolve
 from linkcrawl.clock import until_next
 from linkcrawl.session import Arguments
 from linkcrawl.stores.opening import open_store
+from linkcrawl.stores.worker import StoreWorker
 from tests.contract.making import entry
 from tests.unit.cluster_kit import ALONE, Cluster, FakeCoordinator, opened
 from tests.unit.frontier_kit import T0, Clock, frontier_of, session
@@ -27,17 +30,22 @@ SPAN = 60.0
 
 
 class LeapingSelector(selectors.DefaultSelector):
-    """Instead of sleeping it moves its time. `wakes`: how often a process would have woken from sleep."""
+    """Instead of sleeping it moves its time. `wakes`: how often a process would have woken from sleep. While the
+    store's thread is at work (`calls`), it waits for that instead."""
 
     def __init__(self) -> None:
         super().__init__()
         self.at, self.wakes = 0.0, 0
+        self.calls: list[Future[Any]] = []
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout == 0:
             return super().select(0)
+        self.calls = [call for call in self.calls if not call.done()]
+        if self.calls:
+            return super().select(30)
         self.wakes += 1
-        ready = super().select(0.001)  # the store's thread answers in a time of its own
+        ready = super().select(0)
         if not ready and timeout is not None:
             self.at += timeout
         return ready
@@ -53,8 +61,13 @@ class LeapingLoop(asyncio.SelectorEventLoop):
 
 
 def in_leaping_loop(act: Callable[[LeapingSelector], Coroutine[Any, Any, None]]) -> None:
-    loop = LeapingLoop()
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    loop, submit = LeapingLoop(), StoreWorker.submit
+
+    def noted(self: StoreWorker, *work: Any, **named: Any) -> Future[Any]:
+        loop.leaping.calls.append(call := submit(self, *work, **named))
+        return call
+
+    with patch.object(StoreWorker, "submit", noted), asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(asyncio.wait_for(act(loop.leaping), 300))
 
 
