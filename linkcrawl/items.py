@@ -35,7 +35,7 @@ def iso(moment: float) -> str:
     Crawl-delay of years makes of many links, becomes the last millisecond of that year."""
     milliseconds = round(min(moment * 1000, LAST_MOMENT))
     whole = datetime.fromtimestamp(milliseconds // 1000, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+    return f"{whole.isoformat()[:19]}.{milliseconds % 1000:03d}Z"  # strftime takes longer
 
 
 @frozen(kw_only=True)
