@@ -33,7 +33,7 @@ def position_of(cursor: str, path: str, conditions: Mapping[str, str]) -> Any:
         whole = b""
     said = whole[_DIGEST:]
     if not said or _digest(path, conditions, said) != whole[:_DIGEST]:
-        raise Problem(400, "cursor: not one of this list with these parameters; the address in links.next would work")
+        raise Problem(404, "cursor: not one of this list with these parameters; the address in links.next would work")
     return json.loads(said)
 
 

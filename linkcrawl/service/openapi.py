@@ -75,6 +75,10 @@ def _responses(route: Route) -> dict[str, Any]:
     statuses = dict(_ANY)
     if route.method == "GET":
         statuses["304"] = "If-None-Match names the present ETag"
+    if any(parameter.name == "cursor" for parameter in route.parameters):
+        statuses["404"] = "the cursor is not one of this list"
+    if {"since", "until"} <= {parameter.name for parameter in route.parameters}:
+        statuses["409"] = "until is before since"
     if route.not_found is not None:
         statuses["404"] = route.not_found
     if route.body is not None:

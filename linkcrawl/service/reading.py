@@ -93,7 +93,7 @@ class Reading:
         values = call.values
         since, until = values["since"], values["until"]
         if since is not None and until is not None and until < since:
-            raise Problem(400, f"until: {call.given['until']!r} is before since; a later time would work")
+            raise Problem(409, f"until: {call.given['until']!r} is before since; a later time would work")
         query = Query(
             since=since,
             until=until,

@@ -18,6 +18,7 @@ from attrs import field, frozen
 from linkcrawl.items import Category
 from linkcrawl.service.problems import Problem
 from linkcrawl.stores.rows import text
+from linkcrawl.units import DAY
 
 Schema = Mapping[str, Any]
 
@@ -133,9 +134,15 @@ def _time(given: str) -> float:
     would_work = "is not a time; 2026-11-30 or 2026-11-30T12:00:00Z would work"
     if re.search(r" \d\d:\d\d$", given):
         would_work = "is not a time; a + in an address must be written %2B: 2026-11-30T12:00:00%2B01:00 would work"
+    # RFC 3339 has small letters, leap seconds and a year 0, which datetime has not
+    written, late, early = given.upper(), 0, 0.0
+    if re.search(r":\d\d:60", written):
+        written, late = re.sub(r"(:\d\d):60", r"\1:59", written), 1
+    if written.startswith("0000-"):
+        written, early = f"0004{written[4:]}", 1461 * DAY  # four years, of which the first is a leap year in both
     try:
-        when = datetime.fromisoformat(given)
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        when = datetime.fromisoformat(written)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() + late - early
     except (ValueError, OverflowError):
         raise ValueError(would_work) from None
 
@@ -227,7 +234,7 @@ def validate(schema: Schema, value: Any, where: str) -> None:
         _validate_object(schema, value, where)
     if isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
-            raise Problem(413, f"{where}: {len(value)} items; up to {schema['maxItems']} would work")
+            raise Problem(400, f"{where}: {len(value)} items; up to {schema['maxItems']} would work")
         if len(value) < schema.get("minItems", 0):
             raise Problem(400, f"{where}: {len(value)} items; at least {schema['minItems']} would work")
         for number, part in enumerate(value):
