@@ -25,6 +25,8 @@ UNANSWERED = frozenset(
     if judge(reason).category in (Category.UNDETERMINED, Category.BLOCKED_BY_ROBOTS)
 )
 
+#: Reasons by which a server says itself that a page is gone for good: they are confirmed sooner.
+_GONE = frozenset({"http_410"})
 #: Walls and rules, which rarely change: such links are checked as seldom as restricted ones.
 _STANDING = frozenset({"robots_disallowed", "skipped_by_policy", "bot_challenge"})
 
@@ -139,7 +141,7 @@ def _suspect(state: LinkState, finding: Finding, now: float) -> LinkState:
 def _is_confirmed(state: LinkState, reason: str, now: float, intervals: Intervals) -> bool:
     span = now - (now if state.hard_since is None else state.hard_since)
     seen = state.hard_count >= intervals.confirm_checks and span >= intervals.confirm_span
-    gone = reason == "http_410" and state.hard_count >= intervals.gone_checks and span >= intervals.gone_span
+    gone = reason in _GONE and state.hard_count >= intervals.gone_checks and span >= intervals.gone_span
     return state.hard_by_get and (seen or gone)
 
 
