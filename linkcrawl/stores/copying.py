@@ -2,7 +2,7 @@
 of hosts.
 
 The copy goes in the order of links' keys, then in the order in which records are exported, batch by batch. The target
-keeps, in one transaction with each batch or after it, how far it is (`Progress`); so a copy that was killed goes on
+keeps, in one transaction with each batch or after it, how far it is (`CopyProgress`); so a copy that was killed goes on
 from there, and a target that holds one is told from a store of its own. Batches may be written again: that changes
 nothing.
 """
@@ -78,7 +78,7 @@ class CopiedRecord:
 
 
 @frozen(kw_only=True)
-class Progress:
+class CopyProgress:
     """How far a copy is. `source`: its name, without a password. `sums`: of the source when the copy began. `key`: hex
     of the last link copied. `place`: of the last record copied, of `records` so far. `links_done`: all links are
     copied."""
@@ -95,7 +95,7 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Progress:
+    def of(cls, document: Mapping[str, Any]) -> CopyProgress:
         """The progress that `document` made this of."""
         place = document["place"]
         return cls(**{**document, "place": None if place is None else (float(place[0]), int(place[1]))})
@@ -116,19 +116,19 @@ class Copyable(Protocol):
     def rows(self, table: str) -> Iterable[tuple[Any, ...]]:
         """All rows of a table of ROWS; times are Unix seconds."""
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> CopyProgress | None:
         """How far a copy into this store is; None where it is no copy, or a finished one."""
 
-    def add_links(self, links: Sequence[CopiedLink], progress: Progress) -> None:
+    def add_links(self, links: Sequence[CopiedLink], progress: CopyProgress) -> None:
         """Store links and their mentions. Links that are there stay."""
 
-    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: Progress) -> None:
+    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: CopyProgress) -> None:
         """Store records; the first of them is the source's `first`th, from 0."""
 
     def add_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Store rows of a table of ROWS in the place of those that are there."""
 
-    def note(self, progress: Progress | None) -> None:
+    def note(self, progress: CopyProgress | None) -> None:
         """Keep how far the copy is; None: it is whole."""
 
 
@@ -146,7 +146,7 @@ def copy(
         held = [f"{count} {what}" for what, count in target.sums().items() if count]
         if held:
             raise StoreError(f"TO holds {', '.join(held)} already; an empty store would work")
-        progress = Progress(source=name, sums=sums)
+        progress = CopyProgress(source=name, sums=sums)
         target.note(progress)
     elif progress.source != name:
         raise StoreError(f"TO holds an unfinished copy of {progress.source}; that, or an empty TO, would work")

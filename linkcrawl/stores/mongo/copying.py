@@ -14,7 +14,7 @@ from pymongo import ReplaceOne, UpdateOne
 from pymongo.database import Database
 
 from linkcrawl.items import Finished, LinkState
-from linkcrawl.stores.copying import ROWS, SUMS, CopiedLink, CopiedMention, CopiedRecord, Progress
+from linkcrawl.stores.copying import ROWS, SUMS, CopiedLink, CopiedMention, CopiedRecord, CopyProgress
 from linkcrawl.stores.mongo.documents import Document, check, date, due_link, last_of, moment_of, record_from
 from linkcrawl.stores.mongo.schema import RETIRED_ONLY, faults
 from linkcrawl.stores.rows import state_document, to_json
@@ -89,12 +89,12 @@ class MongoCopyable:
             for document in self._database[table].find():
                 yield tuple(_from_date(name, document.get(name)) for name in names)
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> CopyProgress | None:
         with faults(self._where):
             found = self._database["meta"].find_one({"_id": "copy"})
-        return None if found is None else Progress.of(json.loads(found["progress"]))
+        return None if found is None else CopyProgress.of(json.loads(found["progress"]))
 
-    def add_links(self, links: Sequence[CopiedLink], progress: Progress) -> None:
+    def add_links(self, links: Sequence[CopiedLink], progress: CopyProgress) -> None:
         with faults(self._where):
             mentions = [_proxy(link, mention) for link in links for mention in link.mentions]
             named = {name for link in links for name in link.collections}
@@ -104,7 +104,7 @@ class MongoCopyable:
             self._replace("proxies", mentions)
         self.note(progress)
 
-    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: Progress) -> None:
+    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: CopyProgress) -> None:
         documents, latest = [], []
         for n, copied in enumerate(records, start=first):
             record = evolve(copied.record, link_id=copied.key.hex())
@@ -123,7 +123,7 @@ class MongoCopyable:
         with faults(self._where):
             self._replace(table, [_row_document(table, row) for row in rows])
 
-    def note(self, progress: Progress | None) -> None:
+    def note(self, progress: CopyProgress | None) -> None:
         meta = self._database["meta"]
         with faults(self._where):
             if progress is None:

@@ -111,6 +111,7 @@ def retire(database: Database[Document], chosen: Document, now: float) -> tuple[
             if found["_id"] not in gone:
                 staying[found["link"]].append(found)
         fields = {"collections": 1, "providers": 1, "expected_mime": 1, "next_check_at": 1}
+        writes: list[UpdateOne] = []
         for link in list(links.find({"_id": {"$in": ids}}, fields)):
             left = staying[link["_id"]]
             changes = _pulled(link, left)
@@ -119,8 +120,9 @@ def retire(database: Database[Document], chosen: Document, now: float) -> tuple[
             elif link["next_check_at"] < date(RETIRED):
                 changes.append({"$set": {"retired_at": date(now), "next_check_at": date(RETIRED)}})
                 retired += 1
-            if changes:
-                links.bulk_write([UpdateOne({"_id": link["_id"]}, change) for change in changes])
+            writes += [UpdateOne({"_id": link["_id"]}, change) for change in changes]
+        if writes:
+            links.bulk_write(writes)
         mentions += proxies.update_many(
             {"_id": {"$in": list(gone)}, **LIVE}, {"$set": {"retired_at": date(now)}}
         ).modified_count

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from linkcrawl.items import RECORD_FIELDS
-from linkcrawl.stores.copying import ROWS, SUMS, CopiedLink, CopiedMention, CopiedRecord, Progress
+from linkcrawl.stores.copying import ROWS, SUMS, CopiedLink, CopiedMention, CopiedRecord, CopyProgress
 from linkcrawl.stores.rows import record_document, state_document, state_of, to_json
 from linkcrawl.stores.sqlite import reading
 from linkcrawl.stores.sqlite.bulk_inserter import DictionaryTable
@@ -123,18 +123,16 @@ class SqliteCopyable:
     def rows(self, table: str) -> Iterator[tuple[Any, ...]]:
         statement = f"SELECT {', '.join(ROWS[table])} FROM {_TABLES.get(table, table)}"
         if table == "requested_checks":
-            statement = (
-                "SELECT request_id, lower(hex(key)), checked_at FROM requested_checks JOIN links ON id = link_id"
-            )
+            statement = _REQUESTED
         with faults(self._path):
             yield from map(tuple, self._db.execute(statement).fetchall())
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> CopyProgress | None:
         with faults(self._path):
             row = self._db.execute("SELECT value FROM meta WHERE name = ?", (_COPY,)).fetchone()
-        return None if row is None else Progress.of(json.loads(row[0]))
+        return None if row is None else CopyProgress.of(json.loads(row[0]))
 
-    def add_links(self, links: Sequence[CopiedLink], progress: Progress) -> None:
+    def add_links(self, links: Sequence[CopiedLink], progress: CopyProgress) -> None:
         with self._transaction() as db:
             for link in links:
                 self._add_link(db, link)
@@ -172,7 +170,7 @@ class SqliteCopyable:
             ),
         )
 
-    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: Progress) -> None:
+    def add_records(self, records: Sequence[CopiedRecord], first: int, progress: CopyProgress) -> None:
         with self._transaction() as db:
             for copied in records:
                 link_id = db.execute("SELECT id FROM links WHERE key = ?", (copied.key,)).fetchone()[0]
@@ -191,7 +189,7 @@ class SqliteCopyable:
         with self._transaction() as db:
             db.executemany(f"INSERT OR REPLACE INTO {_TABLES.get(table, table)} ({columns}) VALUES ({values})", rows)
 
-    def note(self, progress: Progress | None) -> None:
+    def note(self, progress: CopyProgress | None) -> None:
         with self._transaction() as db:
             _note(db, progress)
 
@@ -223,7 +221,7 @@ def _mention(row: sqlite3.Row) -> CopiedMention:
     )
 
 
-def _note(db: sqlite3.Connection, progress: Progress | None) -> None:
+def _note(db: sqlite3.Connection, progress: CopyProgress | None) -> None:
     if progress is None:
         db.execute("DELETE FROM meta WHERE name = ?", (_COPY,))
     else:
